@@ -84,7 +84,6 @@ def test_a_pipe_that_is_named_itself_has_a_row(odd):
         cells(one.path)
 
 
-@pytest.mark.processes  # when jupytext is loaded
 def test_python_that_asks_a_question_or_is_no_utf_8_is_no_module_of_a_student(tmp_path):
     answer = "def twice(n):\n    return 2 * n\n"
     (tmp_path / "ada.py").write_text(f'{answer}dtflab.grade("placement/q1")\n')
@@ -100,6 +99,7 @@ def test_python_that_asks_a_question_or_is_no_utf_8_is_no_module_of_a_student(tm
         cells(taken[2].path)
 
 
+@pytest.mark.processes  # when jupytext is loaded
 def test_percent_files_have_the_cells_that_jupytext_finds(tmp_path):
     import jupytext  # takes seconds to load
 
