@@ -89,7 +89,7 @@ def own_numbers(argv):
 
 def lets_the_rate_fall(argv):
     def falling(rate):
-        now = tf.train.exponential_decay(rate, tf.train.get_global_step(), decay_steps=100, decay_rate=0.96)
+        now = tf.train.exponential_decay(rate, tf.train.get_global_step(), decay_steps=10, decay_rate=0.96)
         return tf.train.GradientDescentOptimizer(now)
 
     return trained(argv, optimizer=falling)
