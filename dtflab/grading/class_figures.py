@@ -180,9 +180,9 @@ def no_end(report: Report) -> str:
 
 def remarks(one: Graded) -> list[str]:
     """The notes on a file; and of each answer that was not judged to the end, why, if no note can have said it."""
-    reports = one.reports if one.handed_in and not one.failed else []
-    ends = {f"{report.question.answer}: {how}." for report in reports if (how := no_end(report))}
-    return [*one.notes, *sorted(text for text in ends if not (one.notes and text.endswith(f"{ABSENT}.")))]
+    ends = [(report.question.answer, no_end(report)) for report in one.reports if one.handed_in and not one.failed]
+    said = {"", ABSENT} if one.notes else {""}
+    return [*one.notes, *(f"{answer}: {how}." for answer, how in ends if how not in said)]
 
 
 def _asked(reports: Sequence[Report]) -> Counter[str]:

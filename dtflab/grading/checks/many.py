@@ -320,9 +320,7 @@ def _demand_numbers(seen: Seen) -> None:
 
 
 def _demand_proportion(rates: Sequence[Seen], runs: Sequence[Seen]) -> None:
-    """Wrong unless a first step goes as far as the rate says, and many little ones as far as all of them, whatever the
-    loss.
-    """
+    """Wrong unless nets go as far as rate and steps say, whatever the loss: in one step, and in many little ones."""
     fast, *others = rates
     for seen in others:
         expected = fast.blank * seen.way / fast.way
@@ -520,7 +518,7 @@ def own_numbers(seen: Seen) -> bool:
     widths = [kernel.shape[1] for one in seen.runs if (kernel := one.variable("hidden/kernel"))]
     every = (widths, [one.steps for one in seen.runs], [one.learned for one in seen.runs])
     if seen.rates:
-        return len({round(one.blank / one.options.steps, 4) for one in seen.rates[:2]}) == 1
+        return len({round(one.blank, 4) for one in seen.rates[:2]}) == 1  # of one step each
     return len(seen.runs) > 1 and any(len(set(numbers)) == 1 for numbers in every)
 
 
