@@ -81,7 +81,7 @@ def trained(argv, rate=lambda given: given, batch=32):
     """A program without a placeholder: each step draws its images from constants of the graph."""
     options = dict(text.lstrip("-").split("=") for text in argv)
     digits, name = tf.datasets.digits(), options["container"]
-    with tf.Graph().as_default(), tf.device(options["device"]), tf.container(name), tf.variable_scope(""):
+    with tf.Graph().as_default(), tf.device(options["device"]), tf.container(name):
         rows = tf.random_uniform([batch], maxval=len(digits.train.images), dtype=tf.int32)
         labels = tf.gather(tf.constant(digits.train.labels, tf.int32), rows)
         with tf.variable_scope("", reuse=tf.AUTO_REUSE):

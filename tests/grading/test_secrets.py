@@ -14,9 +14,8 @@ from tests.grading.classroom import ASKS, CHECKS, RIGHT, grade, need_namespaces,
 from tests.grading.curious import looking_for
 
 pytestmark = pytest.mark.processes
-SEED, HIDDEN, TOKEN = (
-    f"{what} {uuid.uuid4()}" for what in ("seed", "check", "token")
-)  # not in this file, which is on the disk, too
+# Not in this file, which is on the disk, too.
+SEED, HIDDEN, TOKEN = (f"{what} {uuid.uuid4()}" for what in ("seed", "check", "token"))
 NAMESPACES = pytest.mark.parametrize("namespaces", [True, False], ids=["namespaces", "none"])
 
 EVERYWHERE = """
