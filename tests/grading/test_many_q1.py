@@ -121,7 +121,7 @@ def test_images_that_are_not_fed_are_as_good():
 @pytest.mark.parametrize("answer", [fixed, limited, rounded], ids=lambda answer: answer.__name__)
 def test_another_rate_is_seen_by_the_way_of_a_first_step(answer):
     question = find(Q1)
-    with pytest.raises(Wrong, match="Expected: in proportion to the rate"):
+    with pytest.raises(Wrong, match="times as far as gradient descent on the mean cross entropy does"):
         question.only("obeyed").checks[0].judge(answer, Random(3))
 
 

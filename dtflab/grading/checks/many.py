@@ -2,8 +2,8 @@
 
 q1: the book's exercise 8, a client program that trains one net with what its command line says. The checks call it on a
 simulated cluster and look at what it leaves there; one check starts it in processes of their own, on a real cluster.
-Which images it trains on is seen by what the net has learned: for a while, each part of the digits has labels of its
-own.
+What its steps do is seen by nets that were trained on one image alone, black or bright, with other labels in each part
+of the digits: a first step can be undone, and what it was made of is left.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ from dtflab.runtime.session import Session
 SECONDS = 7.0  # for the processes
 LEARNED = 0.5  # of the training images, after some steps
 MANY, MOST = 150, 0.84  # after 150 steps a net knows 92% of the training images
-ONE_BATCH = 0.78  # from a single batch it knows 75% at most
-FOREIGN = 0.04  # the mean probability of labels of another part: 2% at most if it is not trained on, else 7% and more
+NEAR = 0.02  # how exactly a step can be undone
+FOREIGN = 0.01  # a share of other images: a single one is 3% of a batch
+PIXEL, WIDE = 4.0, 500  # a bright image and a wide net make large gradients of logits that are still small
 ROUNDED = 6e-4  # a share may be rounded to three places; that of other images is not so near by chance, three times
 WILD = {"steps": 25, "rate": 3.0}  # with these, the share of right answers goes up and down
 BATCH = 32
-PARTS = ("train", "validation", "test")
+LABELS = 5, 1, 1  # that the training, the validation and the test images have, while all images are alike
 _SLOT = re.compile("/(hidden|logits)/(kernel|bias)/")
 _TRAINS = re.compile("Apply|Assign")
 
@@ -74,6 +75,26 @@ class Options(NamedTuple):
         return [f"--{name}={value}" for name, value in zip(self._fields, self)]
 
 
+class Undone(NamedTuple):
+    """What steps with one image did, found by undoing them."""
+
+    way: float  # how far they went: for small steps, or a single one, the rate times their number
+    shares: Any  # of the images of a step, by label, if these are black
+    frozen: Sequence[str]  # variables that are as they were initialized
+    plain: bool  # the variables have moved in the proportions of a gradient of the logits
+
+    @property
+    def others(self) -> Any:
+        """The shares of validation and of test images."""
+        return [share if share > FOREIGN else 0.0 for share in self.shares[LABELS[0] : sum(LABELS)]]
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the shares are those of a single batch."""
+        counts = self.shares * BATCH
+        return bool(np.abs(counts - np.round(counts)).max() < NEAR)
+
+
 class Seen(NamedTuple):
     """The value that a run of the program returned, and the variables it left on the cluster: the evidence."""
 
@@ -84,13 +105,10 @@ class Seen(NamedTuple):
     train: float | None = None  # the share of right answers on the training images; and on the others
     validation: float | None = None
     test: float | None = None
-    known: float = 0.0  # the share of the training images whose labels it has learned, their own or those given
-    learned: str = ""  # the part of the digits whose labels it has learned, if these are told apart
-    mixed: str = ""  # the part that it was trained on besides, as is seen after many steps
     batch: int = 0  # the images of a step of training: another number than 32, if there is a step with it
-    blank: float = 0.0  # the largest of its answers, as logits, to a black image
+    undone: Undone | None = None  # what its steps were, if all images were alike
     runs: Sequence[Seen] = ()  # all of these, if numbers of the command line are not obeyed
-    rates: Sequence[Seen] = ()  # runs with black images that did not go as far as the rate says
+    paced: Sequence[Seen] = ()  # runs with images that are all alike, by way: fast, patient, slow, strong
     tried: Sequence[Seen] = ()  # all of these, if the value is another one
     callers_graph: bool = False  # was built in
     slots: Sequence[str] = ()  # variables of an optimizer
@@ -98,9 +116,9 @@ class Seen(NamedTuple):
     away: bool = False  # that were others than that of the command line
 
     @property
-    def way(self) -> float:
-        """How far a net goes from where it began, in units of the first gradient, as long as this is not far."""
-        return self.options.rate * self.options.steps
+    def pace(self) -> float:
+        """How far the steps went, as a multiple of what the rate says."""
+        return self.undone.way / (self.options.rate * self.options.steps) if self.undone else 0.0
 
     def mine(self, one: HeldVariable) -> bool:
         """Whether a variable is in the container of the program."""
@@ -182,14 +200,15 @@ def other_digits(change: Callable[[int, Any, Any], tuple[Any, Any]]) -> Iterator
         datasets.digits = original
 
 
-def labels_of_their_own(part: int, images: Any, labels: Any) -> tuple[Any, Any]:
-    """Labels that are as many too large as the part's number, 10 being 0."""
-    return images, np.roll(labels, part, axis=1) if labels.ndim > 1 else (labels + part) % 10
+def alike(pixel: float) -> Callable[[int, Any, Any], tuple[Any, Any]]:
+    """Images with equal pixels alone, and labels 0 to 4, 5 and 6 in the three parts."""
 
+    def changed(part: int, images: Any, labels: Any) -> tuple[Any, Any]:
+        first, count = sum(LABELS[: part - 1]), LABELS[part - 1]
+        numbers = first + (labels.argmax(1) if labels.ndim > 1 else labels) % count
+        return images * 0 + np.float32(pixel), np.eye(10, dtype=labels.dtype)[numbers] if labels.ndim > 1 else numbers
 
-def black(part: int, images: Any, labels: Any) -> tuple[Any, Any]:
-    """Black images with one label: in a first step only biases of the logits change, in proportion to the rate."""
-    return images * 0, np.repeat(labels[:1], len(labels), axis=0)
+    return changed
 
 
 def _looked_at(cluster: Cluster, seen: Seen) -> Seen:
@@ -206,33 +225,42 @@ def _looked_at(cluster: Cluster, seen: Seen) -> Seen:
         logits = net(images, kernel.shape[1], options.container)
         with Session(options.server, graph=graph) as session:
             found = [session.run(logits, {images: part.images}) for part in data]
-            blank = float(np.abs(session.run(logits, {images: np.zeros((1, 64))})).max())
     said = [one.argmax(1) for one in found]
     train, validation, test = (float(np.mean(one == part.labels)) for one, part in zip(said, data))
-    by = (said[0] - data.train.labels) % 10
-    shares = [float(np.mean(np.isin(by, labels))) for labels in ([0, 1], [2], [3])]  # 0: as they really are
-    learned = next((part for part, share in zip(PARTS, shares) if share > LEARNED), "")
-    seen = seen._replace(train=train, validation=validation, test=test, known=shares[0], learned=learned, blank=blank)
-    if options.steps >= MANY and seen.known >= MOST:  # a net that knows less thinks everything possible
-        seen = seen._replace(mixed=_mixed(found[0], data.train.labels))
-    return seen._replace(steps=_global_step(seen))
+    steps = _value(seen, "global_step")
+    return seen._replace(train=train, validation=validation, test=test, steps=None if steps is None else int(steps))
 
 
-def _mixed(logits: Any, labels: Any) -> str:
-    """The part that a net was trained on besides the training images, whose labels it then thinks possible for them."""
-    thinks = [np.mean(softmax(logits)[np.arange(len(labels)), (labels + by) % 10]) for by in (2, 3)]
-    return PARTS[1 + int(np.argmax(thinks))] if max(thinks) > FOREIGN else ""
-
-
-def _global_step(seen: Seen) -> int | None:
-    """The global step in the container of the program; None if there is none."""
-    held = next((one for one in seen.held if one.name == "global_step" and seen.mine(one)), None)
+def _value(seen: Seen, name: str) -> Any:
+    """The value of a variable in the container of the program; None if there is none."""
+    held = next((one for one in seen.held if one.name == name and seen.mine(one)), None)
     if held is None:
         return None
     with Graph().as_default() as graph, container(held.container), device(held.device):
-        step = get_variable("global_step", [], held.dtype)
+        variable = get_variable(name, held.shape, held.dtype)
         with Session(seen.options.server, graph=graph) as session:
-            return int(session.run(step))
+            return session.run(variable)
+
+
+def undo(seen: Seen, pixel: float) -> Undone:
+    """Take back what one step with equal images did, or many small ones with black images.
+
+    Biases began with 0, so they say how they moved; a kernel has moved by the product of its inputs and this.
+    """
+    names = "hidden/kernel", "hidden/bias", "logits/kernel", "logits/bias"
+    first, lift, second, bias = (np.float64(_value(seen, f"{seen.options.container}/{name}")) for name in names)
+    hidden = np.maximum((first - pixel * lift).sum(0) * pixel, 0)
+    before = second - np.outer(hidden, bias)
+    chances = softmax(hidden @ before, axis=0)
+    no_image = slice(sum(LABELS), None)  # has these labels
+    way = -float(bias[no_image].sum() / chances[no_image].sum()) if bias.any() else 0.0
+    drawn = [np.abs(one).max() <= (6 / sum(one.shape)) ** 0.5 for one in (first, second)]  # as kernels are at first
+    still = drawn[0], not lift.any(), drawn[1], not bias.any()
+    back = (hidden > 0) * (before @ bias)
+    plain = np.abs(lift - back).max() <= NEAR * np.abs(back).max()
+    frozen = [name for name, one in zip(names, still) if one and pixel]  # a black image moves biases alone
+    shares = bias / way + chances if way and not pixel else chances * 0
+    return Undone(way, shares, frozen, bool(plain))
 
 
 def _options(random: Random, **given: Any) -> dict[str, Any]:
@@ -279,23 +307,27 @@ def obeyed(answer: Any, random: Random) -> None:
     fewer, more, narrow, wide = random.randint(20, 30), random.randint(41, 45), random.randint(16, 22), 24
     idle = _options(random, container="idle", rate=1e-9, steps=fewer, hidden=wide)
     busy = _options(random, container="busy", rate=random.choice((0.4, 0.5)), steps=more, hidden=narrow)
-    long = {**busy, "container": "long", "steps": MANY}
-    ways = {"fast": (random.uniform(0.2, 0.28), 1), "slow": (random.uniform(0.02, 0.045), 1), "patient": (1e-3, 30)}
-    paced = [_options(random, container=name, rate=r, steps=n, hidden=wide) for name, (r, n) in ways.items()]
+    every = [(idle, None), (busy, Nodes()), ({**busy, "container": "long", "steps": MANY}, None)]
+    ways = {"fast": (random.uniform(0.22, 0.28), 1, 0.0), "patient": (3e-5, 30, 0.0)}
+    ways |= {"slow": (random.uniform(0.02, 0.045), 1, PIXEL), "strong": (random.uniform(4, 5), 1, PIXEL)}
+    paced = []
     with Cluster(clock="virtual", worker=3, seed=random.randrange(1000)) as cluster:
-        with other_digits(labels_of_their_own):
-            runs = [
-                run(answer, cluster, nodes, **options)
-                for options, nodes in ((idle, None), (busy, Nodes()), (long, None))
-            ]
+        runs = [run(answer, cluster, nodes, **options) for options, nodes in every]
         for seen in runs:
-            _demand_numbers(seen._replace(runs=runs))
-        with other_digits(black):
-            _demand_proportion([run(answer, cluster, **options) for options in paced], runs)
+            _demand_shape(seen._replace(runs=runs))
+        for name, (rate, steps, pixel) in ways.items():
+            with other_digits(alike(pixel)):
+                seen = run(answer, cluster, **_options(random, container=name, rate=rate, steps=steps, hidden=WIDE))
+            _demand_shape(seen)
+            paced.append(seen._replace(undone=undo(seen, pixel)))
+    for seen in paced:
+        _demand_plain(seen._replace(paced=paced), seen.undone)
+    for seen in runs:
+        _demand_learning(seen._replace(runs=runs))
 
 
-def _demand_numbers(seen: Seen) -> None:
-    """Wrong unless the net has the width of the command line, and has learned so long and so fast."""
+def _demand_shape(seen: Seen) -> None:
+    """Wrong unless the net has the width of the command line, and was trained for so many steps with 32 images."""
     kernel, options = seen.variable("hidden/kernel"), seen.options
     if kernel and kernel.shape[1] != options.hidden:
         message = f"With --hidden={options.hidden} the net has {plural(kernel.shape[1], 'hidden unit')}."
@@ -305,32 +337,39 @@ def _demand_numbers(seen: Seen) -> None:
     if slots := [one.name for one in seen.held if seen.mine(one) and _SLOT.search(one.name)]:
         message = f"The optimizer keeps variables of its own, '{slots[0]}'; a GradientDescentOptimizer has none."
         raise Wrong(message, seen._replace(slots=slots))
-    if seen.learned not in ("", "train"):
-        raise Wrong(f"The net was trained on the {seen.learned} images; expected: on the training images.", seen)
-    if seen.mixed:
-        raise Wrong(f"The net was trained on {seen.mixed} images, too; expected: on training images alone.", seen)
-    if bool(seen.learned) != (options.rate > 0.1):
-        observed = f"after {options.steps} steps the net {'knows' if seen.learned else 'does not know'} half of"
-        raise Wrong(f"With --rate={options.rate:g}, {observed} the training images.", seen)
-    if options.steps >= MANY and seen.known < MOST:
-        observed = f"after {options.steps} steps the net is right on {seen.known:.0%} of the training images"
-        raise Wrong(f"With --rate={options.rate:g}, {observed}; expected: over {MOST:.0%}.", seen)
     if seen.batch not in (0, BATCH):
         raise Wrong(f"A step of training takes {plural(seen.batch, 'image')}; expected: {BATCH}.", seen)
 
 
-def _demand_proportion(rates: Sequence[Seen], runs: Sequence[Seen]) -> None:
-    """Wrong unless nets go as far as rate and steps say, whatever the loss: in one step, and in many little ones."""
-    fast, *others = rates
-    for seen in others:
-        expected = fast.blank * seen.way / fast.way
-        if abs(seen.blank - expected) > 0.01 * max(seen.blank, expected):  # never of nan
-            observed = [
-                f"{plural(one.options.steps, 'step')} with --rate={one.options.rate:.3g}: {one.blank:.3g}"
-                for one in (fast, seen)
-            ]
-            message = f"How far the net's answer to a black image moves: {'; '.join(observed)}"
-            raise Wrong(f"{message}. Expected: in proportion to the rate.", seen._replace(runs=runs, rates=rates))
+def _demand_learning(seen: Seen) -> None:
+    """Wrong unless the net has learned as much as its rate and its steps allow."""
+    options, known = seen.options, seen.train or 0.0
+    if (known > LEARNED) != (options.rate > 0.1):
+        observed = f"after {options.steps} steps the net {'knows' if known > LEARNED else 'does not know'} half of"
+        raise Wrong(f"With --rate={options.rate:g}, {observed} the training images.", seen)
+    if options.steps >= MANY and known < MOST:
+        observed = f"after {options.steps} steps the net is right on {known:.0%} of the training images"
+        raise Wrong(f"With --rate={options.rate:g}, {observed}; expected: over {MOST:.0%}.", seen)
+
+
+def _demand_plain(seen: Seen, undone: Undone) -> None:
+    """Wrong unless the steps are those of gradient descent on the mean cross entropy of training images."""
+    if any(undone.others):
+        part = ("validation", "test")[int(np.argmax(undone.others))]
+        raise Wrong(f"Of the images of a step, {max(undone.others):.0%} are {part} images; expected: none.", seen)
+    if frozen := seen.paced[-1].undone.frozen:
+        observed = f"After training, variable '{frozen[0]}' of the net is as it was initialized"
+        raise Wrong(f"{observed}; expected: all of them are trained.", seen)
+    did = f"With --rate={seen.options.rate:.3g}, {plural(seen.options.steps, 'step')}"
+    if not (undone.plain and _near(seen.pace, 1)):
+        far = f"{seen.pace:.3g} times as far as" if undone.plain else "in other proportions than"
+        raise Wrong(f"{did} moved the net {far} gradient descent on the mean cross entropy does.", seen)
+    if seen.options.steps > 1 and undone.repeats:
+        raise Wrong(f"{did} took the same labels as often as a single batch has them; expected: new batches.", seen)
+
+
+def _near(one: float, other: float) -> bool:
+    return abs(one - other) <= NEAR * abs(other)
 
 
 @q1.check("train_net returns the share of right answers on the validation images", points=2, seconds=3)
@@ -355,7 +394,7 @@ def processes(answer: Any, random: Random) -> None:
     with Cluster(clock="virtual", worker=3) as cluster:  # what fails here need not be started
         given = _options(random, device="/job:worker/task:2/cpu:0", rate=0.4, steps=40)
         seen = run(answer, cluster, Nodes(), **given)
-        _demand_numbers(seen._replace(runs=[seen]))
+        _demand_shape(seen._replace(runs=[seen]))
         _demand_value(seen)
         _demand_value(run(answer, cluster, **_options(random, container="wild", **WILD)))
     with Cluster(worker=2, listen=True) as cluster:
@@ -493,21 +532,25 @@ def tries_too_early(seen: Seen) -> bool:
 def trains_on_other_images(seen: Seen) -> bool:
     """The net was trained on images that are kept to try it out, so the share that it then returns tests nothing. Take
     batches of digits.train."""
-    return bool(seen.runs) and any(one.learned in PARTS[1:] or one.mixed for one in seen.runs)
+    return any(any(one.undone.others) for one in seen.paced)
 
 
 @q1.mistake()
 def repeats_one_batch(seen: Seen) -> bool:
-    """The net knows a few training images by heart, and was not given the others: so it is if all steps have the same
-    batch. Take the next one in each turn of the loop, digits.train.next_batch(32)."""
-    obeys = [one for one in seen.runs if one.steps == one.options.steps and one.learned in ("", "train")]
-    return len(obeys) == len(seen.runs) > 1 and seen.options.steps >= MANY and LEARNED < seen.known < ONE_BATCH
+    """All steps have the same batch, so the net was given no other images. Take the next one in each turn of the loop,
+    digits.train.next_batch(32)."""
+    return bool(seen.paced) and all(_exact(seen)) and seen.paced[1].undone.repeats
+
+
+def _exact(seen: Seen) -> list[bool]:
+    """Of the runs with images that are alike, whether they went as far as the rate says, and the right way."""
+    return [one.undone.plain and _near(one.pace, 1) for one in seen.paced]
 
 
 @q1.mistake()
 def other_batches(seen: Seen) -> bool:
     """The batches do not have the size that the exercise asks for. It is 32 images: digits.train.next_batch(32)."""
-    obeys = [one for one in seen.runs if one.steps == one.options.steps and one.learned in ("", "train")]
+    obeys = [one for one in seen.runs if one.steps == one.options.steps]
     return len(obeys) == len(seen.runs) > 0 and seen.batch not in (0, BATCH)
 
 
@@ -516,17 +559,36 @@ def own_numbers(seen: Seen) -> bool:
     """A number of the command line is not used: it changed, and nothing else did. Look where options.hidden,
     options.rate and options.steps should stand."""
     widths = [kernel.shape[1] for one in seen.runs if (kernel := one.variable("hidden/kernel"))]
-    every = (widths, [one.steps for one in seen.runs], [one.learned for one in seen.runs])
-    if seen.rates:
-        return len({round(one.blank, 4) for one in seen.rates[:2]}) == 1  # of one step each
+    every = (widths, [one.steps for one in seen.runs])
+    if seen.paced:
+        return _near(seen.paced[0].undone.way, seen.paced[2].undone.way) and not seen.paced[2].undone.frozen
     return len(seen.runs) > 1 and any(len(set(numbers)) == 1 for numbers in every)
+
+
+@q1.mistake()
+def trains_a_part(seen: Seen) -> bool:
+    """Some variables of the net are not trained. The optimizer changes all of them if it is not told which:
+    minimize(loss, step) without a list of variables."""
+    return any(0 < len(one.undone.frozen) < 4 for one in seen.paced[-1:])
 
 
 @q1.mistake()
 def lets_the_rate_fall(seen: Seen) -> bool:
     """The first step obeys the rate, and later ones are shorter: the rate falls. Give a GradientDescentOptimizer the
     same rate in all steps, options.rate as it is."""
-    if not seen.rates:
-        return False
-    fast, slow, patient = (one.blank / one.way for one in seen.rates)
-    return abs(slow - fast) < 0.01 * fast and patient < fast
+    return _exact(seen) == [True, False, True, True] and seen.paced[1].pace < 1
+
+
+@q1.mistake()
+def multiplies_the_loss(seen: Seen) -> bool:
+    """All steps are too long, or too short, by one factor: the loss has it, or the rate. Take the mean of the batch's
+    cross entropies, not their sum, and options.rate as it is."""
+    paces = [one.pace for one in seen.paced[:3]]  # the last one may be too far to be undone
+    return bool(paces) and paces[0] > 0 and not _near(paces[0], 1) and all(_near(one, paces[0]) for one in paces)
+
+
+@q1.mistake()
+def changes_the_gradient(seen: Seen) -> bool:
+    """The gradient is not that of the cross entropy alone: it is clipped, or the loss has another term, such as a
+    penalty on large weights. Give minimize the mean cross entropy and nothing else."""
+    return _exact(seen)[:2] == [True, True] and not all(_exact(seen))

@@ -33,6 +33,8 @@ def trained(
     own_graph=True,
     optimizer=tf.train.GradientDescentOptimizer,
     where=lambda options: options.device,
+    cost=lambda mean: mean,
+    scope="",
     **changed,
 ):
     """The right way, but for the options that are changed, and how it is tried out."""
@@ -45,7 +47,7 @@ def trained(
         logits = net(images, options.hidden, name)
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
         steps = tf.train.get_or_create_global_step() if count else None
-        step = optimizer(options.rate).minimize(loss, steps)
+        step = optimizer(options.rate).minimize(cost(loss), steps, tf.trainable_variables(f"{name}/{scope}"))
         right = tf.reduce_mean(tf.cast(tf.equal(tf.argmax(logits, 1), labels), tf.float32))
         with tf.Session(options.server) as sess:
             sess.run(tf.global_variables_initializer())
@@ -93,6 +95,21 @@ def lets_the_rate_fall(argv):
         return tf.train.GradientDescentOptimizer(now)
 
     return trained(argv, optimizer=falling)
+
+
+def trains_a_part(argv):
+    return trained(argv, scope="logits")
+
+
+def multiplies_the_loss(argv):
+    return trained(argv, cost=lambda mean: 32 * mean)
+
+
+def changes_the_gradient(argv):
+    def penalized(mean):
+        return mean + 1e-3 * tf.add_n([tf.nn.l2_loss(one) for one in tf.trainable_variables()])
+
+    return trained(argv, cost=penalized)
 
 
 def miscounts_the_steps(argv):
