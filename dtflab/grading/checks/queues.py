@@ -65,6 +65,7 @@ class Seen(NamedTuple):
     error: str = ""  # what the session said, if that says which mistake it is
     shape: Sequence[int] = ()  # of a batch that is not a table
     too_wide: bool = False  # a batch
+    more: Sequence[Sentence] = ()  # the batch that take gave of many sentences like the last one, after it had waited
     endless: bool = False  # batches come, though all sentences are out
 
     @property
@@ -135,16 +136,14 @@ class Pipeline:
         return Seen(self.task, self._arrived, list(self._batches), self.open, waits, error)
 
     def _waiting(self, what: str) -> Seen:
-        """The evidence of a wait; with the batch that take gives of many sentences, if that is too large."""
+        """The evidence of a wait; with the batch that take gives of many sentences, if it gives one."""
         seen = self.seen(what)
         if what == "take" and self.open:
-            with contextlib.suppress(DeadlockError, errors.OpError):
+            with contextlib.suppress(DeadlockError, errors.OpError, Wrong):
                 # The take that waits goes on, and has its part of them.
                 for sentence in [self.task.sentences[self._arrived - 1]] * (3 * self.task.batch_size):
                     self._on.session.run(self._put, {self._sentence: sentence})
-                more = np.asarray(self._on.session.run(self._take))
-                if len(more) > self.task.batch_size:
-                    return seen._replace(batches=[*seen.batches, rows_of(more, seen)])
+                return seen._replace(more=rows_of(np.asarray(self._on.session.run(self._take)), seen))
         return seen
 
     def _run(self, what: str, fetches: Any, when: str, feed: Any = None) -> Any:
@@ -337,7 +336,7 @@ def cuts_sentences(seen: Seen) -> bool:
 def asks_for_too_many(seen: Seen) -> bool:
     """take asks for more than batch_size sentences, and waits though a whole batch is there. A batch has batch_size of
     them: dequeue_up_to(batch_size)."""
-    return any(len(batch) > seen.task.batch_size for batch in seen.batches)
+    return any(len(batch) > seen.task.batch_size for batch in (*seen.batches, seen.more))
 
 
 @q1.mistake()
@@ -351,7 +350,7 @@ def bound_off_by_one(seen: Seen) -> bool:
     here = Counter(map(kind, seen.task.sentences[: seen.arrived]))
     here.subtract(map(kind, seen.sentences))
     if seen.open and seen.waits == "take":
-        return seen.of_several_kinds and max(here.values()) < seen.task.batch_size
+        return seen.of_several_kinds and max(here.values()) < seen.task.batch_size and len({*map(kind, seen.more)}) == 1
     return not seen.one_kind(seen.task.kind) and seen.one_kind(kind)
 
 
