@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from graphlib import TopologicalSorter
 from typing import Any
 
 import dtflab as tf
@@ -20,17 +19,6 @@ def keeps_a_record(argv):
         with tf.Session(options.server) as sess:
             sess.run(record.initializer)
     return share
-
-
-def one_empty_set(ops: Sequence[Any]) -> list[list[str]]:
-    """No op at all is a set without ops."""
-    sorter = TopologicalSorter({op: {*(tensor.op for tensor in op.inputs), *op.control_inputs} for op in ops})
-    sorter.prepare()
-    order = []
-    while sorter.is_active():
-        order.append(sorter.get_ready())
-        sorter.done(*order[-1])
-    return [[op.name for op in part] for part in order] or [[]]
 
 
 def knows_short_names_only(pin: str, gpu_kernel: bool, devices: Sequence[str], master: str) -> str | None:
@@ -88,7 +76,6 @@ def texts_for_the_gpu(gpu: int, cpu: int, dragged: int) -> dict[str, list[Any]]:
 
 RARE: dict[str, list[Callable[..., Any]]] = {
     "many/q1": [keeps_a_record],
-    "parallel/q3": [one_empty_set],
     "placement/q2": [knows_short_names_only],
     "placement/q3": [texts_for_the_gpu],
     "queues/q2": [takes_all],

@@ -208,22 +208,19 @@ def _telling(random: Random, controls: bool) -> Plan:
         ways = [_without(plan, ready), _by_the_first(plan), _ready(_with_one_input(plan).ops())]
         lost = [ready[:-1], _without(plan, ready, _reads_a_second_output)]
         if controls:
-            less = (
-                plan._replace(waits={}),
-                plan.waiting(reads=False),
-                plan.waiting(reads=True),
-                _with_one_control(plan),
-            )
-            ways += [_ready(one.ops()) for one in less]
+            ways += [_ready(one.ops()) for one in (plan._replace(waits={}), *map(plan.waiting, (False, True)))]
+            ways += [_ready(_with_one_control(plan, i).ops()) for i in (0, -1)]
         is_telling = all(one not in [ready, *ways[:i]] for i, one in enumerate(ways))
-        is_telling = is_telling and ready not in [_too_early(plan, exactly) for exactly in (True, False)]
+        too_early = [_too_early(plan, exactly) for exactly in (True, False)]
+        is_telling = is_telling and not any(one in too_early for one in [ready, *ways])
         if is_telling and lost[0] != lost[1] and all(_differ(way, ready, {"twice", "after"}) for way in ways[1:]):
             return plan
 
 
 def _tells(plan: Plan, ready: Sets, given: Sequence[str]) -> bool:
     """Whether this order of the ops gives wrong sets to those who count down too early, or go through the list once."""
-    return _at_once(plan, given) not in (ready, [plan.names]) and _in_one_pass(plan, given) != ready
+    known = ready, [plan.names], _by_the_first(plan)
+    return _at_once(plan, given) not in known and _in_one_pass(plan, given) != ready
 
 
 def _differ(mine: Sets, other: Sets, without: set[str]) -> bool:
@@ -235,8 +232,8 @@ def _with_one_input(plan: Plan) -> Plan:
     return plan._replace(reads={name: reads[:1] for name, reads in plan.reads.items()})
 
 
-def _with_one_control(plan: Plan) -> Plan:
-    return plan._replace(waits={name: on[:1] for name, on in plan.waits.items()})
+def _with_one_control(plan: Plan, number: int = 0) -> Plan:
+    return plan._replace(waits={name: [on[number]] for name, on in plan.waits.items()})
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
@@ -302,14 +299,22 @@ def waiting(answer: Any, random: Random) -> None:
 @q3.check("A graph of sources only, a chain, and no op at all", points=2, seconds=_SECONDS)
 def edges(answer: Any, random: Random) -> None:
     _demand_sets(answer, Plan({f"source{i}": () for i in range(random.randint(2, 5))}, {}), random)
-    names = ["source", *(f"twice{i}" for i in range(random.randint(3, 6)))]
-    chain = {name: [names[i - 1]] * 2 if i else [] for i, name in enumerate(names)} | {"once": names[-1:]}
+    names = ["source", *(f"link{i}" for i in range(random.randint(4, 7)))]
+    chain = {name: names[:i][-1:] for i, name in enumerate(names)} | {names[2]: [names[1], names[0]]}
     _demand_sets(answer, Plan(chain, {}), random)
     if (got := answer([])) != [] and got != ():
-        raise Wrong(f"ready_order([]) gave {shown(got)}; expected: [], no set at all.")
+        seen = Seen(Plan({}, {}), [], [], [])
+        raise Wrong(f"ready_order([]) gave {shown(got)}; expected: [], no set at all.", seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q3.mistake()
+def finds_a_set_without_ops(seen: Seen) -> bool:
+    """A graph without ops has no set: the list is empty. Add a set to it only if there are ops in the set, and return
+    the list in any case."""
+    return not seen.plan.reads
 
 
 @q3.mistake()

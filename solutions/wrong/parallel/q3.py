@@ -18,6 +18,10 @@ def sets(ops, sources, ready):
         done.update(now)
 
 
+def finds_a_set_without_ops(ops):
+    return sets(ops, sources_of, all) or [[]]
+
+
 def forgets_control_inputs(ops):
     return sets(ops, lambda op: [tensor.op for tensor in op.inputs], all)
 

@@ -108,7 +108,7 @@ def from_the_checks(ops):
 
 RIGHT = [with_graphlib, by_longest_path]
 WRONG = {
-    counts_once_falls_twice: "counts_sources_once loses_ops",
+    counts_once_falls_twice: "counts_sources_once",
     only_control_edges: "ignores_inputs",
     as_late_as_possible: "waits_until_it_is_needed",
     sources_then_the_rest: "puts_the_rest_together",
