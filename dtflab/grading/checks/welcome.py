@@ -381,7 +381,7 @@ def opens_a_local_session(seen: Seen) -> bool:
 def leaves_the_cluster_running(seen: Seen) -> bool:
     """Nobody stops the cluster: its servers run on, with their ports and the memory of their variables, until the
     program ends. `with tf.Cluster(…) as cluster:` stops it at the end of the block, after an error, too."""
-    return bool(seen.left)
+    return bool(seen.left) and not seen.error  # which kept it from the end
 
 
 @q1.mistake()
