@@ -78,10 +78,10 @@ class Options(NamedTuple):
 class Undone(NamedTuple):
     """What steps with one image did, found by undoing them."""
 
-    way: float  # how far they went: for small steps, or a single one, the rate times their number
-    shares: Any  # of the images of a step, by label, if these are black
-    frozen: Sequence[str]  # variables that are as they were initialized
-    plain: bool  # the variables have moved in the proportions of a gradient of the logits
+    way: float = 0.0  # how far they went: for small steps, or a single one, the rate times their number
+    shares: Any = ()  # of the images of a step, by label, if these are black
+    frozen: Sequence[str] = ()  # variables that are as they were initialized
+    plain: bool = False  # the variables have moved in the proportions of a gradient of the logits
 
     @property
     def others(self) -> Any:
@@ -106,7 +106,7 @@ class Seen(NamedTuple):
     validation: float | None = None
     test: float | None = None
     batch: int = 0  # the images of a step of training: another number than 32, if there is a step with it
-    undone: Undone | None = None  # what its steps were, if all images were alike
+    undone: Undone = Undone()  # what its steps were, if all images were alike
     runs: Sequence[Seen] = ()  # all of these, if numbers of the command line are not obeyed
     paced: Sequence[Seen] = ()  # runs with images that are all alike, by way: fast, patient, slow, strong
     tried: Sequence[Seen] = ()  # all of these, if the value is another one
@@ -118,7 +118,7 @@ class Seen(NamedTuple):
     @property
     def pace(self) -> float:
         """How far the steps went, as a multiple of what the rate says."""
-        return self.undone.way / (self.options.rate * self.options.steps) if self.undone else 0.0
+        return self.undone.way / (self.options.rate * self.options.steps)
 
     def mine(self, one: HeldVariable) -> bool:
         """Whether a variable is in the container of the program."""
@@ -239,7 +239,7 @@ def _value(seen: Seen, name: str) -> Any:
     with Graph().as_default() as graph, container(held.container), device(held.device):
         variable = get_variable(name, held.shape, held.dtype)
         with Session(seen.options.server, graph=graph) as session:
-            return session.run(variable)
+            return np.asarray(session.run(variable), np.float64)
 
 
 def undo(seen: Seen, pixel: float) -> Undone:
@@ -248,19 +248,19 @@ def undo(seen: Seen, pixel: float) -> Undone:
     Biases began with 0, so they say how they moved; a kernel has moved by the product of its inputs and this.
     """
     names = "hidden/kernel", "hidden/bias", "logits/kernel", "logits/bias"
-    first, lift, second, bias = (np.float64(_value(seen, f"{seen.options.container}/{name}")) for name in names)
+    first, lift, second, bias = (_value(seen, f"{seen.options.container}/{name}") for name in names)
     hidden = np.maximum((first - pixel * lift).sum(0) * pixel, 0)
     before = second - np.outer(hidden, bias)
     chances = softmax(hidden @ before, axis=0)
     no_image = slice(sum(LABELS), None)  # has these labels
     way = -float(bias[no_image].sum() / chances[no_image].sum()) if bias.any() else 0.0
-    drawn = [np.abs(one).max() <= (6 / sum(one.shape)) ** 0.5 for one in (first, second)]  # as kernels are at first
-    still = drawn[0], not lift.any(), drawn[1], not bias.any()
+    most = [(6 / sum(one.shape)) ** 0.5 for one in (first, second)]  # that a kernel is at first
+    still = abs(first).max() <= most[0], not lift.any(), abs(second).max() <= most[1], not bias.any()
     back = (hidden > 0) * (before @ bias)
     plain = np.abs(lift - back).max() <= NEAR * np.abs(back).max()
-    frozen = [name for name, one in zip(names, still) if one and pixel]  # a black image moves biases alone
-    shares = bias / way + chances if way and not pixel else chances * 0
-    return Undone(way, shares, frozen, bool(plain))
+    if pixel:
+        return Undone(way, chances * 0, [name for name, one in zip(names, still) if one], bool(plain))
+    return Undone(way, bias / (way or 1) + chances * (way != 0), (), bool(plain))  # black images move biases alone
 
 
 def _options(random: Random, **given: Any) -> dict[str, Any]:
@@ -280,8 +280,7 @@ def placed(answer: Any, random: Random) -> None:
         wanted = f"/job:worker/task:{task}/cpu:0"
         options = _options(random, device=wanted, server=cluster.target_of("worker", random.choice((0, 3 - task))))
         seen = run(answer, cluster, Nodes(), **options)
-    stray = [one for one in seen.held if not one.device.endswith(f"task:{task}/device:CPU:0")]
-    if stray:
+    if stray := [one for one in seen.held if not one.device.endswith(f"task:{task}/device:CPU:0")]:
         raise Wrong(f"With --device={wanted}, variable '{stray[0].name}' is on {stray[0].device}.", seen)
     if away := [device for device in seen.products if not device.endswith(f"task:{task}/device:CPU:0")]:
         raise Wrong(f"With --device={wanted}, {away[0]} computes.", seen._replace(away=True))
@@ -292,8 +291,7 @@ def contained(answer: Any, random: Random) -> None:
     with Cluster(clock="virtual", worker=3) as cluster:
         first = run(answer, cluster, **_options(random, container="left"))
         second = run(answer, cluster, turned=True, **_options(random, container="right"))
-        stray = [one for one in second.held if one.container not in ("left", "right")]
-        if stray:
+        if stray := [one for one in second.held if one.container not in ("left", "right")]:
             observed = f"Variable '{stray[0].name}' is in container '{stray[0].container}'; expected: left and right"
             raise Wrong(f"{observed}.", second)
         Session.reset(cluster.target, ["right"])
@@ -321,7 +319,7 @@ def obeyed(answer: Any, random: Random) -> None:
             _demand_shape(seen)
             paced.append(seen._replace(undone=undo(seen, pixel)))
     for seen in paced:
-        _demand_plain(seen._replace(paced=paced), seen.undone)
+        _demand_plain(seen._replace(paced=paced))
     for seen in runs:
         _demand_learning(seen._replace(runs=runs))
 
@@ -352,8 +350,9 @@ def _demand_learning(seen: Seen) -> None:
         raise Wrong(f"With --rate={options.rate:g}, {observed}; expected: over {MOST:.0%}.", seen)
 
 
-def _demand_plain(seen: Seen, undone: Undone) -> None:
+def _demand_plain(seen: Seen) -> None:
     """Wrong unless the steps are those of gradient descent on the mean cross entropy of training images."""
+    undone = seen.undone
     if any(undone.others):
         part = ("validation", "test")[int(np.argmax(undone.others))]
         raise Wrong(f"Of the images of a step, {max(undone.others):.0%} are {part} images; expected: none.", seen)
@@ -559,10 +558,9 @@ def own_numbers(seen: Seen) -> bool:
     """A number of the command line is not used: it changed, and nothing else did. Look where options.hidden,
     options.rate and options.steps should stand."""
     widths = [kernel.shape[1] for one in seen.runs if (kernel := one.variable("hidden/kernel"))]
-    every = (widths, [one.steps for one in seen.runs])
     if seen.paced:
         return _near(seen.paced[0].undone.way, seen.paced[2].undone.way) and not seen.paced[2].undone.frozen
-    return len(seen.runs) > 1 and any(len(set(numbers)) == 1 for numbers in every)
+    return len(seen.runs) > 1 and 1 in (len({*widths}), len({one.steps for one in seen.runs}))
 
 
 @q1.mistake()
