@@ -76,7 +76,7 @@ class Options(NamedTuple):
 
 
 class Undone(NamedTuple):
-    """What steps with one image did, found by undoing them."""
+    """The effect of steps with one image, found by undoing them."""
 
     way: float = 0.0  # how far they went: for small steps, or a single one, the rate times their number
     shares: Any = ()  # of the images of a step, by label, if these are black
@@ -325,7 +325,7 @@ def obeyed(answer: Any, random: Random) -> None:
 
 
 def _demand_shape(seen: Seen) -> None:
-    """Wrong unless the net has the width of the command line, and was trained for so many steps with 32 images."""
+    """Wrong unless the net has the width of the command line, and was trained for as many steps, with 32 images."""
     kernel, options = seen.variable("hidden/kernel"), seen.options
     if kernel and kernel.shape[1] != options.hidden:
         message = f"With --hidden={options.hidden} the net has {plural(kernel.shape[1], 'hidden unit')}."
@@ -542,7 +542,7 @@ def repeats_one_batch(seen: Seen) -> bool:
 
 
 def _exact(seen: Seen) -> list[bool]:
-    """Of the runs with images that are alike, whether they went as far as the rate says, and the right way."""
+    """Say of each run with images that are alike whether it went as far as the rate says, and the right way."""
     return [one.undone.plain and _near(one.pace, 1) for one in seen.paced]
 
 
@@ -565,8 +565,8 @@ def own_numbers(seen: Seen) -> bool:
 
 @q1.mistake()
 def trains_a_part(seen: Seen) -> bool:
-    """Some variables of the net are not trained. The optimizer changes all of them if it is not told which:
-    minimize(loss, step) without a list of variables."""
+    """Some variables of the net are not trained. Without a list of variables, minimize(loss, step) changes all of
+    them."""
     return any(0 < len(one.undone.frozen) < 4 for one in seen.paced[-1:])
 
 

@@ -27,7 +27,7 @@ def trained(argv, batch=None, loss=lambda loss: loss, change=lambda gradients: g
 
 
 def mixed(train, others, part="validation"):
-    """Batches of so many training images and so many others."""
+    """Batches of that many training images and that many others."""
 
     def batch(digits):
         pairs = digits.train.next_batch(train), getattr(digits, part).next_batch(others)
