@@ -126,23 +126,29 @@ class _Drawing:
     def picture(self) -> Picture:
         """All of it."""
         drawn = self.rows[:MOST_ROWS]
+        names = [part for i, row in enumerate(drawn) for part in self._name(row, self.top + i * _ROW)]
         rows = [part for i, row in enumerate(drawn) for part in self._row(row, self.top + i * _ROW)]
         height = self.top + len(drawn) * _ROW - (_ROW - _BAR)
         heads = ("device", "busy", "busy, s", "kernels")
         table = [[look(r.device).label, self._share(r), f"{r.seconds:.6f}", r.kernels] for r in self.rows]
         shares = ", ".join(f"{label} {share}" for label, share, *_ in table)
         sentence = f"{self.title}: {self.summary}. {shares}."
-        parts = join([self.head, *self._axis(height), *rows])
+        axis = marks.stretch((self.left, self.right), *self._axis(height), *rows)
+        parts = join([self.head, axis, *names])
         text = f"{self.title}, {self.summary}\n{text_table(heads, table)}"
         return Picture(parts, (self.width, height), rules("busy"), sentence, [(self.title, heads, table)], text)
 
     def _share(self, row: _Row) -> str:
         return f"{100 * row.seconds / self.whole:.0f}%"
 
-    def _row(self, row: _Row, y: float) -> Iterator[Markup]:
+    def _name(self, row: _Row, y: float) -> Iterator[Markup]:
         one = look(row.device)
         yield marks.badge(one, 0, y + 1)
         yield tag("text", one.label, x=marks.badge_width(one) + 6, y=y + 14, class_="b")
+        yield tag("text", f"{self._share(row)} busy", x=self.width, y=y + 14, class_="b end right")
+
+    def _row(self, row: _Row, y: float) -> Iterator[Markup]:
+        one = look(row.device)
         yield tag("rect", x=self.left, y=y, width=self.right - self.left, height=_BAR, class_="whole")
         title = f"{one.label}: {duration(row.seconds * 1e6)} of {duration(self.whole * 1e6)}, {row.kernels:,} kernels"
         yield tag(
@@ -153,7 +159,6 @@ class _Drawing:
             fill=one.colour.fill,
             stroke=one.colour.rim,
         )
-        yield tag("text", f"{self._share(row)} busy", x=self.width, y=y + 14, class_="b end")
 
     def _area(self, row: _Row, base: float) -> str:
         """The shares as steps above a base; those that are equal are one step."""

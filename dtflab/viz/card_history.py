@@ -131,8 +131,8 @@ class _Drawing:
 
     def picture(self, host: str) -> Picture:
         """All of it."""
-        parts = join([self.head, self.legend, *self._axis(), *self._bands(), *self._free(), *self._refusals(),
-                      *self._capacity(), *self._numbers(), *self._list()])  # fmt: skip
+        plot = (*self._axis(), *self._bands(), *self._free(), *self._refusals(), *self._capacity(), *self._numbers())
+        parts = join([self.head, self.legend, marks.stretch((self.left, self.width), *plot), *self._list()])
         events = "; ".join(f"{i}: {self._words(moment)}" for i, moment in enumerate(self.moments, 1))
         sentence = f"{self.title}, {_mib(self.card.memory_bytes, up=False)}, on {host}: {self.summary}. "
         table, height = self._table(), self.bottom + _BELOW + _LINE * sum(map(len, self.lines)) - 8
@@ -215,7 +215,7 @@ class _Drawing:
         if right - left > 40:
             yield tag("text", one.letter, x=x - 4, y=y + 4, class_="s11 b end")
             x += 8
-        yield tag("path", d=f"M{number(x - 5)} {number(y - 5)}l10 10m0 -10l-10 10", class_="cross")
+        yield tag("path", d=f"M{number(x - 5)} {number(y - 5)}l10 10m0 -10l-10 10", class_="cross", data_at=x)
 
     def _capacity(self) -> Iterator[Markup]:
         y = self.y(self.card.memory_bytes)

@@ -125,6 +125,7 @@ class _Drawing:
         free = [own[-1] for own in pieces.values()]
         if narrow := [_free(piece) for piece in free if not self._has_room(_free(piece), piece)]:  # they stand behind
             self.scale = (width - self.left - max(map(text_width, narrow)) - _BEHIND) / most
+        self.right = self.left + most * self.scale
         self.size = (width, top + len(states) * _ROW)
 
     def draw(self) -> Iterator[Markup]:
@@ -132,10 +133,13 @@ class _Drawing:
             y = self.top + row * _ROW
             yield tag("text", f"GPU {state.index}", x=0, y=y + 16, class_="b")
             yield tag("text", state.name, x=text_width("GPU 0  "), y=y + 16, class_="soft")
-            x = self.left
-            for piece in self.pieces[state.index]:
-                yield self._piece(piece, x, y)
-                x += piece.held * self.scale
+            yield marks.stretch((self.left, self.right), *self._row(self.pieces[state.index], y))
+
+    def _row(self, pieces: Sequence[_Piece], y: float) -> Iterator[Markup]:
+        x = self.left
+        for piece in pieces:
+            yield self._piece(piece, x, y)
+            x += piece.held * self.scale
 
     def _piece(self, piece: _Piece, x: float, y: float) -> Markup:
         width = max(piece.held * self.scale, 1.0)

@@ -169,10 +169,11 @@ class _Drawing:
         self._heads: dict[str, float] = {}
         tasks = list(self._draw_tasks(top + (whole - right) / 2, heights))
         boxes = [(group, top + (whole - left) / 2 + i * (_CLIENT + _GAP)) for i, group in enumerate(self._groups)]
-        lines = [part for group, y in boxes for part in self._lines(group, y)]
+        lines = (part for group, y in boxes for part in self._lines(group, y))
+        between = marks.stretch((self._client_width, self._task_left), *lines)
         cards = [part for group, y in boxes for part in self._client(group, y)]
         self.size = (width, top + whole)
-        self.markup = join([head, legend, *tasks, *lines, *cards])
+        self.markup = join([head, legend, tag("g", *tasks, class_="right"), between, *cards])
 
     def _held(self, task: str) -> list[Thing]:
         return [thing for thing in self._system.things if thing.task == task]
@@ -260,9 +261,9 @@ class _Drawing:
         if does == "uses":
             yield tag("circle", cx=end[0], cy=end[1], r=4, fill=GREY.line)
         elif does == "puts into":
-            yield tag("path", d=arrow_head((end[0] + 1, end[1]), (start[0], end[1]), 9), fill=GREY.line)
+            yield _head((end[0] + 1, end[1]), start[0])
         else:
-            yield tag("path", d=arrow_head((start[0] + 1, start[1]), (end[0], start[1]), 9), fill=GREY.line)
+            yield _head((start[0] + 1, start[1]), end[0])
 
 
 def _badges(groups: Sequence[Sequence[str]]) -> list[str]:
@@ -278,6 +279,11 @@ def _bend(start: Point, end: Point) -> str:
     middle = (x + a) / 2
     points = " ".join(f"{number(p)} {number(q)}" for p, q in ((middle, y), (middle, b), (a, b)))
     return f"M{number(x)} {number(y)}C{points}"
+
+
+def _head(tip: Point, back: float) -> Markup:
+    """The arrow head of a line that comes in level."""
+    return tag("path", d=arrow_head(tip, (back, tip[1]), 9), fill=GREY.line, data_at=tip[0])
 
 
 def _sample(*parts: Markup, class_: str = "way") -> Markup:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dtflab.base.text_table import text_table
+from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.figures import CARD, EDGE, INK, RULE, SOFT, drawing
 from dtflab.viz.drawing.palette import VIOLETS
 from dtflab.viz.drawing.picture import Picture, Table
@@ -268,8 +269,10 @@ class _Shown:
     def picture(self) -> Picture:
         """The figure as it is now, as all pictures are: in the page's colours, with a sentence and a table."""
         figure: Any = self
-        size = tuple(figure.bbox.size)
-        return Picture(drawing(figure), size, rules("curves"), self.sentence, [self.table], repr(self), self.how)
+        size, drawn, axes = tuple(figure.bbox.size), drawing(figure), figure.axes[0]
+        last, _ = axes.transData.transform((axes.dataLim.x1, axes.dataLim.y1))  # what is right of it are names
+        wide = marks.stretch((axes.bbox.x0, float(last)), drawn)
+        return Picture(wide, size, rules("curves"), self.sentence, [self.table], repr(self), self.how)
 
     def save(self, path: str | Path) -> None:
         """Write `.svg` or `.html` as a notebook shows it, or one of matplotlib's other forms, as `.png` and `.pdf`."""

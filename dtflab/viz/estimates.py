@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from dtflab.sim.engine.critical_path import Part
 from dtflab.sim.estimates.answer import Estimate
-from dtflab.viz.drawing.marks import heading
+from dtflab.viz.drawing.marks import heading, stretch
 from dtflab.viz.drawing.palette import GREY, VIOLETS, Colour
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.style import room
@@ -77,13 +77,10 @@ def _row(text: str, start: float, length: float, remark: str, colour: Colour) ->
     left = _WORDS * room()
     longest = room() - left - _RIGHT
     x, width = left + start * longest, max(length * longest, 1.0)
-    return join(
-        [
-            tag("text", shorten(text, left - 10, 11), x=0, y=11, class_="s11"),
-            tag("rect", x=x, y=1, width=width, height=_BAR, fill=colour.fill, stroke=colour.rim),
-            tag("text", remark, x=number(x + width + 6), y=11.5, class_="s11 soft"),
-        ]
-    )
+    words = tag("text", shorten(text, left - 10, 11), x=0, y=11, class_="s11")
+    bar = tag("rect", x=x, y=1, width=width, height=_BAR, fill=colour.fill, stroke=colour.rim)
+    behind = tag("text", remark, x=number(x + width + 6), y=11.5, class_="s11 soft")
+    return join([words, stretch((left, left + longest), bar, behind)])
 
 
 def _histogram(found: Estimate) -> Markup:
@@ -100,4 +97,4 @@ def _histogram(found: Estimate) -> Markup:
         tag("text", first, x=0, y=_HISTOGRAM + 14, class_="s11 soft"),
         tag("text", last, x=number(room() - text_width(last, 11)), y=_HISTOGRAM + 14, class_="s11 soft"),
     ]
-    return join([*bars, *ends])
+    return stretch((0, room()), *bars, *ends)

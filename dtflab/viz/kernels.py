@@ -120,8 +120,9 @@ class _Drawing:
         self.size = (width, self.below + len(layers) * (self.layer + 4))
 
     def draw(self) -> Iterator[Markup]:
-        for i, device in enumerate(self.devices):
-            yield from self._column(self.left + i * (self.column + _GAP), device, i)
+        places = [self.left + i * (self.column + _GAP) for i in range(len(self.devices))]
+        columns = (part for i, x in enumerate(places) for part in self._column(x, self.devices[i], i))
+        yield marks.stretch((self.left, self.size[0]), *columns)
         for i, row in enumerate(self.rows):
             yield tag("text", row.kind, x=0, y=_TOP + i * _ROW + 15)
         for i, (name, _) in enumerate(self.layers):
@@ -129,8 +130,7 @@ class _Drawing:
 
     def _column(self, x: float, device: Device, number: int) -> Iterator[Markup]:
         one = look(device.name)
-        yield marks.badge(one, x, 30)
-        yield from self._label(x, one)
+        yield tag("g", marks.badge(one, x, 30), *self._label(x, one), data_at=x)
         for i, row in enumerate(self.rows):
             yield self._cell(x, _TOP + i * _ROW, row, device, one)
         for i, (_, words) in enumerate(self.layers):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dtflab.base.text_table import text_table
-from dtflab.viz.drawing.marks import badge, badge_width, heading
+from dtflab.viz.drawing.marks import badge, badge_width, heading, stretch
 from dtflab.viz.drawing.palette import GREY, Colour, in_order, look, together
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.style import room
@@ -51,6 +51,7 @@ def _bars(devices: list[str], ways: Mapping[str, Mapping[str, float]], width: fl
     remarks = (f"{byte_size(way.get(d, 0))}  {name}" for name, way in ways.items() for d in devices or [""])
     right = max(map(text_width, remarks))
     longest = width - left - right - 10
+    bars: list[Markup] = []
     for i, (device, one) in enumerate(zip(devices, seen)):
         top = _TOP + i * _row_height(ways)
         yield badge(one, 0, top)
@@ -58,7 +59,8 @@ def _bars(devices: list[str], ways: Mapping[str, Mapping[str, float]], width: fl
         for j, (name, way) in enumerate(ways.items()):
             held, y = way.get(device, 0), top + j * (_BAR + _GAP)
             colour = one.colour if j == 0 else None
-            yield _bar(left, y, max(held / most * longest, 1.0), colour, f"{byte_size(held)}  {name}")
+            bars.append(_bar(left, y, max(held / most * longest, 1.0), colour, f"{byte_size(held)}  {name}"))
+    yield stretch((left, left + longest), *bars)
 
 
 def _bar(x: float, y: float, width: float, colour: Colour | None, remark: str) -> Markup:

@@ -123,11 +123,12 @@ class _Drawing:
         low, high = y - _GAP, head.height + 12 + len(drawn) * (_CLIENT + _GAP) - _GAP
         ways = list(self._sessions(drawn, sessions, head.height + 12 + max(0.0, low - high) / 2))
         self.size = (width, max(low, high))
-        self.markup = join([head, *boxes, *self._asks(asked), *ways])
+        edge = self._left + self._wide - 20
+        self.markup = join([head, *boxes, marks.stretch((edge - 20, edge), *self._asks(asked)), *ways])
 
     def _machine(self, host: str, tasks: Sequence[_Task], y: float) -> Iterator[Markup]:
         high = _HEAD + len(tasks) * _TASK
-        yield tag("rect", x=self._left, y=y, width=self._wide, height=high, rx=6, class_="machine")
+        yield tag("rect", x=self._left, y=y, width=self._wide, height=high, rx=6, class_="machine wide")
         yield tag("text", shorten(host, self._wide - 24, bold=True), x=self._left + 12, y=y + 19, class_="b")
         for i, task in enumerate(tasks):
             yield from self._task(task, y + _HEAD + i * _TASK)
@@ -135,10 +136,10 @@ class _Drawing:
     def _task(self, task: _Task, y: float) -> Iterator[Markup]:
         one, x = party(task.name), self._left + 12
         right = f"port {task.port}" if task.state == "running" else task.state
-        yield tag("rect", x=x, y=y, width=self._wide - 24, height=_TASK - _PAD, rx=4, class_="task")
+        yield tag("rect", x=x, y=y, width=self._wide - 24, height=_TASK - _PAD, rx=4, class_="task wide")
         yield marks.badge(one, x + 8, y + 6)
         yield tag("text", one.label, x=x + 14 + marks.badge_width(one), y=y + 19, class_="b")
-        yield tag("text", right, x=x + self._wide - 34, y=y + 19, class_="s11 soft end")
+        yield tag("text", right, x=x + self._wide - 34, y=y + 19, class_="s11 soft end right")
         self._masters[task.name] = y + 29 + _BOX / 2
         left, paint = x + 8, {"fill": one.colour.fill, "stroke": one.colour.rim}
         for service in _SERVICES:

@@ -84,13 +84,10 @@ class _Band:
         return self.history.capacity > 0 and not 0 < _MOST_EMPTY * self.most < self.history.capacity
 
     def draw(self) -> Iterator[Markup]:
-        yield tag("rect", x=0, y=self.y, width=self.width, height=self.height, rx=6, class_="band")
+        yield tag("rect", x=0, y=self.y, width=self.width, height=self.height, rx=6, class_="band wide")
         yield from self._head()
-        yield from self._grid()
-        yield from self._levels()
-        yield from self._closed()
-        for i, (who, waits) in enumerate(self.lanes):
-            yield from self._lane(i, who, waits)
+        lanes = (part for i, (who, waits) in enumerate(self.lanes) for part in self._lane(i, who, waits))
+        yield marks.stretch((self.left, self.right), *self._grid(), *self._levels(), *self._closed(), *lanes)
         if self._note:
             yield tag("text", self._note, x=8, y=self._lane_y(len(self.lanes)) + 13, class_="s11 soft")
 
@@ -113,7 +110,7 @@ class _Band:
         name = shorten(history.name, room_left, bold=True)
         yield tag("g", tag("title", f"{history.name} on {history.device}"),
                   tag("text", name, x=x, y=self.y + 19, class_="b"))  # fmt: skip
-        yield tag("text", remark, x=self.width - 10, y=self.y + 19, class_="s11 soft end")
+        yield tag("text", remark, x=self.width - 10, y=self.y + 19, class_="s11 soft end right")
 
     def _grid(self) -> Iterator[Markup]:
         for micros, text in time_ticks(self._seconds * 1e6, self.right - self.left):

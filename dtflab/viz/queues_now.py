@@ -10,7 +10,7 @@ from dtflab.cluster.resources_held import HeldQueue, queues_on
 from dtflab.runtime.session import BaseSession
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import together
-from dtflab.viz.drawing.picture import STILL, Picture, nothing_yet
+from dtflab.viz.drawing.picture import Picture, nothing_yet
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, join, shorten, tag, text_width
 from dtflab.viz.participants import client_label, party
@@ -42,7 +42,7 @@ def queues_now(
         ]
         sentence = f"{title}: " + "; ".join(_sentence(queue) for queue in found) + "."
         tables, text = [(title, heads, table)], text_table(heads, table)
-        return Picture(join([head, rows]), (inner, bottom), rules("queues_now"), sentence, tables, text, live=STILL)
+        return Picture(join([head, rows]), (inner, bottom), rules("queues_now"), sentence, tables, text)
 
 
 def _of(held: BaseSession | Sequence[HeldQueue]) -> list[HeldQueue]:

@@ -17,7 +17,7 @@ from dtflab.machine.watch import Watch
 from dtflab.viz.data.pipeline import Pipeline, Stage, pipeline
 from dtflab.viz.data.queue_history import QueueHistory
 from dtflab.viz.drawing import marks
-from dtflab.viz.drawing.palette import GREY, VIOLETS, together
+from dtflab.viz.drawing.palette import GREY, VIOLETS, Look, together
 from dtflab.viz.drawing.picture import Picture, Table
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, join, number, shorten, tag, text_width, wrapped
@@ -97,7 +97,7 @@ def _box(found: Pipeline, row: Row, slow: bool, y: float, height: float, width: 
     wide = width - _GUTTER
     class_ = ("stage slow" if slow else "stage") if isinstance(row, Stage) else "queue"
     radius = 6 if isinstance(row, Stage) else height / 2
-    yield tag("rect", x=_GUTTER, y=y, width=wide, height=height, rx=radius, class_=class_)
+    yield tag("rect", x=_GUTTER, y=y, width=wide, height=height, rx=radius, class_=f"{class_} wide")
     if isinstance(row, Stage):
         yield from _stage(found, row, slow, y, wide)
     else:
@@ -118,8 +118,8 @@ def _stage(found: Pipeline, stage: Stage, slow: bool, y: float, wide: float) -> 
         long = text_width(tags, 11, bold=True) + 12
         yield tag("rect", x=x, y=y + 6, width=long, height=18, rx=9, style="fill:var(--fg)")
         yield tag("text", tags, x=x + long / 2, y=y + 19, class_="s11 b mid", style="fill:var(--bg)")
-    yield tag("text", speed, x=right, y=y + 19, class_="s11 soft end")
-    yield from _shares(found, stage, left, y + 28, right - left)
+    yield tag("text", speed, x=right, y=y + 19, class_="s11 soft end right")
+    yield marks.stretch((left, right), *_shares(found, stage, left, y + 28, right - left))
 
 
 def _shares(found: Pipeline, stage: Stage, x: float, y: float, wide: float) -> Iterator[Markup]:
@@ -153,11 +153,15 @@ def _queue(found: Pipeline, history: QueueHistory, y: float, wide: float) -> Ite
     remark = _fullness(history)
     name = shorten(history.name, right - x - text_width(remark, 11) - 16, bold=True)
     yield tag("g", tag("title", f"{history.name} on {history.device}"), tag("text", name, x=x, y=y + 18, class_="b"))
-    yield tag("text", remark, x=right, y=y + 18, class_="s11 soft end")
+    yield tag("text", remark, x=right, y=y + 18, class_="s11 soft end right")
+    yield marks.stretch((left, right), *_level(history, one, left, y + 29, right - left))
+
+
+def _level(history: QueueHistory, one: Look, x: float, y: float, wide: float) -> Iterator[Markup]:
     top = history.capacity or max(history.most, 1)
-    yield tag("rect", x=left, y=y + 29, width=right - left, height=8, rx=4, class_="whole")
-    if long := history.mean() / top * (right - left):
-        yield tag("rect", x=left, y=y + 29, width=long, height=8, rx=min(4, long / 2), fill=one.colour.fill,
+    yield tag("rect", x=x, y=y, width=wide, height=8, rx=4, class_="whole")
+    if long := history.mean() / top * wide:
+        yield tag("rect", x=x, y=y, width=long, height=8, rx=min(4, long / 2), fill=one.colour.fill,
                   stroke=one.colour.rim)  # fmt: skip
 
 

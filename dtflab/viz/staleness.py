@@ -67,7 +67,9 @@ def staleness(log: StalenessLog, *, title: str = "Staleness") -> Picture:
     heading, width = marks.heading(title, summary), room()
     legend, height = _legend(log, width, heading.height + 8)
     ages, over_time = _places(heading.height + 8 + height + _HEAD, width)
-    parts = [legend, *_histogram(log, edges, used, lost, ages), *_traces(log, over_time)]
+    first, second = join(_histogram(log, edges, used, lost, ages)), join(_traces(log, over_time))
+    widened = _widened(over_time, second)
+    parts = [legend, first if over_time[0] > ages[0] else _widened(ages, first), widened]
     heads = ("worker", "gradients", "mean staleness", "largest", "dropped")
     rows = [[f"worker:{worker}", *_row(log.of(worker))] for worker in log.workers]
     by_age = [[_range(first, end), int(n), int(m)] for first, end, n, m in zip(edges, edges[1:], used, lost)]
@@ -82,6 +84,11 @@ def _places(top: float, width: float) -> tuple[_Place, _Place]:
     if width < _SIDE_BY_SIDE:
         return (44.0, top, width - 50), (44.0, top + _HEIGHT + _AXIS + _HEAD, width - 50)
     return (44.0, top, 290.0), (402.0, top, width - 406)
+
+
+def _widened(place: _Place, plot: Markup) -> Markup:
+    left, _, width = place
+    return marks.stretch((left, left + width), plot)
 
 
 def _row(log: StalenessLog) -> list[Any]:
@@ -199,19 +206,20 @@ def _dot(point: Point, colour: str) -> Markup:
 
 def _diamond(point: Point, colour: str) -> Markup:
     x, y = point
-    return tag("path", d=f"M{number(x)} {number(y - 3)}l3 3-3 3-3-3z", style=f"stroke:{colour}", class_="diamond")
+    d = f"M{number(x)} {number(y - 3)}l3 3-3 3-3-3z"
+    return tag("path", d=d, style=f"stroke:{colour}", class_="diamond", data_at=x)
 
 
 def _cross(point: Point, colour: str) -> Markup:
     x, y = point
     cross = f"{line_path([(x - 3, y - 3), (x + 3, y + 3)])}{line_path([(x - 3, y + 3), (x + 3, y - 3)])}"
-    return tag("path", d=cross, style=f"stroke:{colour}", class_="lost")
+    return tag("path", d=cross, style=f"stroke:{colour}", class_="lost", data_at=x)
 
 
 def _upright(point: Point, colour: str) -> Markup:
     x, y = point
     cross = f"{line_path([(x - 4, y), (x + 4, y)])}{line_path([(x, y - 4), (x, y + 4)])}"
-    return tag("path", d=cross, style=f"stroke:{colour}", class_="lost")
+    return tag("path", d=cross, style=f"stroke:{colour}", class_="lost", data_at=x)
 
 
 _DOTS, _CROSSES = (_dot, _diamond), (_cross, _upright)  # by lap

@@ -16,7 +16,7 @@ from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
 from dtflab.runtime.session import BaseSession
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import in_order, look, together
-from dtflab.viz.drawing.picture import STILL, Picture, Table, first_rows
+from dtflab.viz.drawing.picture import Picture, Table, first_rows
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, hatch_path, join, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import memory_size
@@ -49,7 +49,7 @@ def variables(
         devices = " ".join(_sentence(*item) for item in by_device.items())
         sentence = f"{title}: {_summary(found, by_device, shown)}. {devices}"
         tables, text = _tables(by_device, found), _text(by_device)
-        return Picture(drawing, size, rules("variables"), sentence, tables, text, live=STILL)
+        return Picture(drawing, size, rules("variables"), sentence, tables, text)
 
 
 def held_by(held: Cluster | BaseSession | Iterable[HeldVariable]) -> list[HeldVariable]:

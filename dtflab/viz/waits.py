@@ -23,7 +23,7 @@ from dtflab.virtual.deadlock import DeadlockError
 from dtflab.viz.data.waits_for import Arrow, Waiter, WaitsFor, sentences, waits_for
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import GREY, Look, together
-from dtflab.viz.drawing.picture import STILL, Picture, Table, nothing_yet
+from dtflab.viz.drawing.picture import Picture, Table, nothing_yet
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, join, line_path, number, shorten, tag, text_width
 from dtflab.viz.layout.around import Around
@@ -65,7 +65,7 @@ def waits(
             y += rows + _GAP
         sentence = f"{title}: {' '.join(said)}"
         size, tables = (inner, y - _GAP), _tables(found)
-        return Picture(join(parts), size, rules("waits"), sentence, tables, _text(found, said), live=STILL)
+        return Picture(join(parts), size, rules("waits"), sentence, tables, _text(found, said))
 
 
 def _facts(held: Cluster | BaseSession | DeadlockError | Iterable[Fact]) -> Iterable[Fact]:

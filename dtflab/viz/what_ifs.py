@@ -16,7 +16,7 @@ from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Network, Nic
 from dtflab.sim.what_ifs.outcomes import FACTORS, HEADS, PATH_HEADS, Outcome
 from dtflab.viz.curves import curve
-from dtflab.viz.drawing.marks import badge, badge_width, heading
+from dtflab.viz.drawing.marks import badge, badge_width, heading, stretch
 from dtflab.viz.drawing.palette import GREY, Colour, in_order, look, together
 from dtflab.viz.drawing.picture import Picture, Table
 from dtflab.viz.drawing.style import room, rules
@@ -71,7 +71,7 @@ def what_if(
             y += height + _GAP
     heads, rows = _table(named)
     sentence = f"{title or 'Steps'}. {'; '.join(f'{name}: {one.sentence}' for name, one in named)}."
-    drawing = join([*blocks, *_axis(scale, y - _GAP + 14)])
+    drawing = join([*blocks, _stretch(scale, *_axis(scale, y - _GAP + 14))])
     tables: list[Table] = [(title or "Steps", heads, rows)]
     tables += [(f"Critical path: {name}", PATH_HEADS, one.path_rows) for name, one in named]
     return Picture(drawing, (room(), y + 4), rules("what_ifs"), sentence, tables, text_table(heads, rows))
@@ -98,18 +98,21 @@ def _step(name: str, one: Outcome, scale: _Scale, devices: int, links: int) -> t
     """One step, from y = 0 on, and its height."""
     head = heading(name, one.sentence)
     top = y = head.height + 4
-    parts: list[Markup] = [head]
+    parts: list[Markup] = []
+    names: list[Markup] = [head]
     for device in (shown := _busiest(one, devices)):
         spans = [(span.start, span.end, span.name) for span in one.schedule.spans[device]]
-        parts.append(_device(device, spans, one.idle[device], scale, y))
+        parts += _rows(spans, scale, y + 1, _ROW - 4, look(device).colour)
+        names += _device(device, one.idle[device], y)
         y += _ROW
     loads = list(one.link_load.items())
     for link, load in loads[:links]:
-        parts.append(_link(link, _hops(one, link), load, scale, y))
+        parts += _rows(_hops(one, link), scale, y + 2, _LINK - 5, GREY)
+        names += _link(link, load, y)
         y += _LINK
     end = scale.x(one.makespan)
     parts.append(tag("path", d=f"M{number(end)} {number(top - 3)}V{number(y + 1)}", class_="over"))
-    block = join([*_grid(scale, top, y), *parts])
+    block = join([_stretch(scale, *_grid(scale, top, y), *parts), *names])
     idle = [one.idle[device] for device, busy in one.busy.items() if busy and device not in shown]
     if not (text := "; ".join(_left_out(idle, loads[links:]))):
         return block, y
@@ -142,27 +145,33 @@ def _hops(one: Outcome, link: str) -> list[tuple[float, float, str]]:
     ]
 
 
-def _device(device: str, spans: Sequence[tuple[float, float, str]], idle: float, scale: _Scale, y: float) -> Markup:
+def _stretch(scale: _Scale, *parts: Markup) -> Markup:
+    return stretch((scale.x(0), scale.x(scale.seconds)), *parts)
+
+
+def _device(device: str, idle: float, y: float) -> Iterator[Markup]:
     how = look(device)
-    name = tag("text", how.label, x=badge_width(how) + 7, y=y + 13, class_="s11")
-    bars = _bars(spans, scale, y + 2, _ROW - 6, how.colour)
-    share = _number(f"{percent(idle)} idle", y)
-    return join([_lane(scale, y + 1, _ROW - 4), badge(how, 0, y, 17), name, bars, share])
+    yield badge(how, 0, y, 17)
+    yield tag("text", how.label, x=badge_width(how) + 7, y=y + 13, class_="s11")
+    yield _number(f"{percent(idle)} idle", y)
 
 
-def _link(name: str, spans: Sequence[tuple[float, float, str]], load: float, scale: _Scale, y: float) -> Markup:
-    text = tag("text", shorten(name, _LEFT - 8, 11), x=0, y=y + 10, class_="s11 soft")
-    bars = _bars(spans, scale, y + 3, _LINK - 7, GREY)
-    return join([_lane(scale, y + 2, _LINK - 5), text, bars, _number(f"{100 * load:.0f}%", y - 3)])
-
-
-def _lane(scale: _Scale, y: float, height: float) -> Markup:
-    left, right = scale.x(0), scale.x(scale.seconds)
-    return tag("rect", x=left, y=y, width=right - left, height=height, rx=2, class_="lane")
+def _link(name: str, load: float, y: float) -> Iterator[Markup]:
+    yield tag("text", shorten(name, _LEFT - 8, 11), x=0, y=y + 10, class_="s11 soft")
+    yield _number(f"{100 * load:.0f}%", y - 3)
 
 
 def _number(text: str, y: float) -> Markup:
-    return tag("text", text, x=room(), y=y + 13, class_="s11 soft end")
+    return tag("text", text, x=room(), y=y + 13, class_="s11 soft end right")
+
+
+def _rows(
+    spans: Iterable[tuple[float, float, str]], scale: _Scale, y: float, height: float, colour: Colour
+) -> Iterator[Markup]:
+    """A lane and its bars."""
+    left, right = scale.x(0), scale.x(scale.seconds)
+    yield tag("rect", x=left, y=y, width=right - left, height=height, rx=2, class_="lane")
+    yield _bars(spans, scale, y + 1, height - 2, colour)
 
 
 def _bars(spans: Iterable[tuple[float, float, str]], scale: _Scale, y: float, height: float, colour: Colour) -> Markup:

@@ -14,8 +14,8 @@ from dtflab.__main__ import main
 from dtflab.notebook import explorer
 from dtflab.viz.drawing.picture import without_still
 from tests.browser.test_browser import CHROMIUM, HERE, SHOTS, pytestmark, write  # noqa: F401 (the skip)
-from tests.browser.test_live import CROSSWISE, FORK, PLACED, PLOT, REPLAYED, SCRUB, TOWER, TRACED, small_race
-from tests.browser.test_live_records import CALLED, USED, WIRE
+from tests.browser.test_live import FORK, PLACED, PLOT, REPLAYED, SCRUB, TOWER, TRACED, small_race
+from tests.browser.test_live_records import CALLED, WIRE
 from tests.house import ROOT
 
 
@@ -185,29 +185,25 @@ def test_a_system_may_ask_for_its_own_colours_and_for_less_motion(tmp_path):
     assert report["faint"] == []
 
 
-HELD = [  # on the cluster of TRACED
-    CROSSWISE
-    + """
-try:
-    cluster.run(crosswise)
-except tf.errors.InternalError as error:
-    stuck = error""",
-    "tf.viz.variables(cluster)",
-    "tf.viz.waits(stuck)",
-    "tf.viz.queues_now(cluster)",
-    "tf.viz.live(lambda: tf.viz.queues_now(cluster), show=False)",
-]
+VIEWS = {"memory", "allocations", "timeline", "still", "redrawn", "placement", "steps", "replay", "wire", "live"}
+REDRAWN = """
+import dtflab as tf
+tf.viz.live(lambda: tf.viz.queues_now(tf.Session()), show=False)"""
+ALL = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from tests.viz.gallery import drawings
+with drawings("virtual") as found:
+    for draw in found.values():
+        display(draw())"""
 
 
 def test_pictures_take_the_width_of_the_output(tmp_path):
-    cells = [*USED, "tf.reset_default_graph()", *TRACED, *HELD, FRESH, *PLACED, FRESH, *STEPPED, *REPLAYED, *CALLED]
-    page = exported(write(tmp_path / "wide.ipynb", *cells), tmp_path)
+    page = exported(write(tmp_path / "wide.ipynb", REDRAWN, *STEPPED, ALL), tmp_path)
     windows = 1422, 942, 2062  # in which outputs have 1,280, 800, and more than 1,800 pixels
     wide = visit(page, *({"width": width, "shot": str(width)} for width in windows))["wide"]
     for window, pictures in wide.items():
-        views = [one["view"] for one in pictures]
-        stills = [*["still"] * 3, "redrawn"]
-        assert views == ["memory", "allocations", "timeline", *stills, "placement", "steps", "replay", "wire"]
+        assert {one["view"] for one in pictures} == VIEWS
         for one in pictures:
             room, width = one["room"], one["width"]
             assert 0.84 * int(window) < room and width <= room and one["needs"] <= room, f"scrolled: {one}"
@@ -267,7 +263,7 @@ def test_what_if_shows_for_all_places_what_a_kernel_would(tmp_path, monkeypatch)
         slider | {"do": "press", "key": "ArrowRight", "see": "2.44 × the base", "shot": "moved"},
         expected=wanted,
     )  # fmt: skip
-    assert moved["live"] == ["sliders"] and moved["differ"] == []
+    assert moved["live"] == ["still", "sliders"] and moved["differ"] == []
     assert len(json.loads(wanted.read_text())) == 150
 
 
@@ -282,4 +278,4 @@ def test_an_exported_race_has_the_curves_of_all_its_places(tmp_path):
         workers | {"do": "focus"},
         workers | {"do": "press", "key": "ArrowLeft", "see": "race(workers=2, spares=0"},
     )  # fmt: skip
-    assert report["live"] == ["sliders"]
+    assert report["live"] == ["still", "sliders"]

@@ -65,5 +65,5 @@ def test_long_data_is_deflated_and_no_data_ends_its_script():
     assert len(long) < 30_000 and isinstance(json.loads(long), str)
 
 
-def test_a_picture_without_a_view_has_no_data():
-    assert "dtf-data" not in viz.Picture(Markup(), (9, 9), "", "Nothing.", [], "").html
+def test_a_picture_without_a_view_takes_the_width_of_the_output():
+    assert viz.Picture(Markup(), (9, 9), "", "Nothing.", [], "").living_data == {"view": "still"}

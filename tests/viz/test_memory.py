@@ -271,4 +271,4 @@ def test_the_card_of_a_tensor_names_the_line_that_made_its_op():
 
 def test_of_very_many_tensors_there_is_the_still(monkeypatch):
     monkeypatch.setattr(importlib.import_module("dtflab.viz.memory"), "_MOST_LIVE", 2)
-    assert "dtf-data" not in viz.memory(step(*OVERLAPPING)).html
+    assert viz.memory(step(*OVERLAPPING)).living_data == {"view": "still"}

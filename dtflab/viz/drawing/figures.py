@@ -71,17 +71,15 @@ class _Writer:
         trans: Transform,
         rgbFace: Any = None,
     ) -> None:
-        """All markers of a line are one path."""
+        """A path for each marker, which a wider page moves."""
         marker = [
             (points * ([1, -1] * (len(points) // 2)), code) for points, code in marker_path.iter_segments(marker_trans)
         ]
         left, top, right, bottom = self._clip(gc) or (0, 0, self._width, self._height)
-        parts = []
         for points, _ in path.iter_segments(self._down(trans), simplify=False):
             x, y = points[-2:]
             if left <= x <= right and top <= y <= bottom:
-                parts.append(_d((step + [x, y] * (len(step) // 2), code) for step, code in marker))
-        self._add(gc, "".join(parts), rgbFace)
+                self._add(gc, _d((step + [x, y] * (len(step) // 2), code) for step, code in marker), rgbFace, at=x)
 
     def draw_text(
         self,
@@ -103,7 +101,7 @@ class _Writer:
         text = _plain(s, ismath)
         self.parts.append(tag("text", text, x=x + share * width, y=y, class_=classes or None, style=style, **turned))
 
-    def _add(self, gc: GraphicsContextBase, d: str, face: Any) -> None:
+    def _add(self, gc: GraphicsContextBase, d: str, face: Any, at: float | None = None) -> None:
         width, colour = self.points_to_pixels(gc.get_linewidth()), _hex(gc.get_rgb())
         class_ = _CLASSES.get(colour) if width else None
         style = f"fill:{'none' if face is None else _paint(_hex(face))}"
@@ -115,7 +113,7 @@ class _Writer:
         opacity = gc.get_rgb()[3] if face is None or len(face) < 4 else face[3]
         style += f";opacity:{number(opacity)}" if opacity < 1 else ""
         if d:
-            self.parts.append(tag("path", d=d, class_=class_, style=style))
+            self.parts.append(tag("path", d=d, class_=class_, style=style, data_at=at))
 
     def _down(self, transform: Transform) -> Transform:
         """matplotlib's y grows upwards."""

@@ -22,7 +22,6 @@ from dtflab.viz.drawing.style import MARGIN, Style, current, room, rules
 from dtflab.viz.drawing.svg import Markup, join, number, tag
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]  # title, heads, rows
-STILL = {"view": "still"}  # data of a picture of which the module only takes the width of the output
 
 
 def first_rows(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], most: int = 1000) -> Table:
@@ -51,9 +50,9 @@ class Picture:
         """`drawing` is SVG in a page of `size`; `tables` its data; `text` is the plain form; `how` it was drawn.
 
         `live` is what the module of front_end.py needs to bring it to life: its view, and that view's data; or a
-        function that finds them when a page is written.
+        function that finds them when a page is written; without, it only takes the width of the output.
         """
-        self._drawing, self._size, self._style, self._live = drawing, size, style, live
+        self._drawing, self._size, self._style, self._live = drawing, size, style, live or {"view": "still"}
         self._how = how or current()
         self.sentence = sentence
         self.tables = tables
@@ -76,8 +75,8 @@ class Picture:
 
     @property
     def living_data(self) -> Mapping[str, Any]:
-        """The data with which the module brings it to life; none for a still."""
-        return (self._live() if callable(self._live) else self._live) or {}
+        """The data with which the module brings it to life."""
+        return self._live() if callable(self._live) else self._live
 
     def living(self, live: Mapping[str, Any]) -> Picture:
         """The same picture, with data with which the module brings it to life."""
@@ -96,9 +95,8 @@ class Picture:
             tag("div", self.inline, class_="dtf-drawing", hidden="hidden"),
             tag("img", src=f"data:image/svg+xml;base64,{still}", alt=self.sentence, class_="dtf-still"),
             tag("details", tag("summary", "Data as a table"), self.tables_html),
+            tag("script", front_end.written(self.living_data), type="application/json", class_="dtf-data"),
         ]
-        if live := self.living_data:
-            parts.append(tag("script", front_end.written(live), type="application/json", class_="dtf-data"))
         return tag("div", *parts, class_=f"dtf-picture{self._how.class_}")
 
     def save(self, path: str | Path) -> None:
@@ -116,8 +114,7 @@ class Picture:
             file.write(content)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        if self._live is not None:
-            front_end.begin()
+        front_end.begin()
         pixels = {"image/png": base64.b64encode(png.of_svg(self.svg)).decode()} if png.is_shown() else {}
         return {"text/plain": self.text, "text/html": self.html, **pixels}
 
@@ -168,4 +165,4 @@ def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> M
 def nothing_yet(sentence: str) -> Picture:
     """A picture that says why there is nothing to draw yet; it has no tables."""
     head = heading("Nothing to draw yet", sentence)
-    return Picture(head, (room(), head.height), "", sentence, [], sentence, live=STILL)
+    return Picture(head, (room(), head.height), "", sentence, [], sentence)

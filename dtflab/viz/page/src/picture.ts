@@ -52,7 +52,7 @@ export class Picture {
     svg.setAttribute("height", String(height * unit));
     svg.style.maxWidth = `${(this.still.width + extra) * unit}px`; // it grows by units, not in scale
     svg.querySelector("rect.card")?.setAttribute("height", String(height));
-    for (const rect of svg.querySelectorAll<SVGRectElement>("rect.card, rect.wide")) {
+    for (const rect of svg.querySelectorAll<SVGRectElement>(":scope > rect.card, rect.wide")) {
       rect.dataset.width ??= rect.getAttribute("width")!;
       rect.setAttribute("width", String(parseFloat(rect.dataset.width) + extra));
     }

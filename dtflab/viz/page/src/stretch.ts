@@ -2,9 +2,9 @@
 
 export type Span = [low: number, high: number]; // in units of the drawing
 
-// Where `x` is when what lies in the span is wider by some units.
+// Where `x` is when what lies in the span is wider by some units; what is to the right of it moves.
 export function stretched(x: number, [low, high]: Span, extra: number): number {
-  return x <= low ? x : low + ((x - low) * (high - low + extra)) / (high - low);
+  return x <= low ? x : x >= high ? x + extra : low + ((x - low) * (high - low + extra)) / (high - low);
 }
 
 // Stretch a group with its `data-span`: shapes grow, text and circles move, and so does a group with `data-at`, as a whole.
