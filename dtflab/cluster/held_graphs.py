@@ -78,8 +78,6 @@ class HeldGraphs:
         self._in_flight.check(len(self._held))
         clock = self._task.clock
         step = StepThrough(request.step_id, clock, trace=trace_of(clock, request.exec_opts.record_timeline))
-        if step.trace is not None:
-            step.trace.step = step.step_id
         held = _Held(step, OwnPart(step), threading.Lock(), clock.event())
         if self._held.setdefault(request.step_id, held) is not held:
             raise errors.InvalidArgumentError.of(f"Step {request.step_id} stands still here already.")

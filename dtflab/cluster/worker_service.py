@@ -175,8 +175,6 @@ class WorkerService:
         """Run a registered partition on this thread; the values that the master asked for with it."""
         trace = trace_of(self._clock, request.exec_opts.record_timeline)
         step = self._task.master.new_step(request.step_id, self._clock, trace=trace)
-        if trace is not None:
-            trace.step = step.step_id
         step.tell = call.tell
         call.on_end(step.cancel)
         for key, value in sent:

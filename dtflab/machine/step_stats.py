@@ -12,7 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from dtflab.base.events import PROCESS, Instrument, NodeRan
+from dtflab.base.events import PROCESS, NodeRan
 from dtflab.graph.node import Node
 from dtflab.machine.clock import Clock
 from dtflab.machine.memory_trace import MemoryTrace
@@ -35,8 +35,6 @@ class StepStatsCollector:
         self.lane: Any = None  # what stands for the thread that works now, where a model says how long (virtual time)
         self._kept: list[NodeRan] = []
         self._remote: list[Any] = []
-        self.on_node = self._kept.append
-        self._heard = Instrument(self) if wanted else Instrument()
 
     def add(
         self, device: str, node: Node, started: float, ended: float, value: Any, parts: Sequence[Part] = ()
@@ -57,8 +55,8 @@ class StepStatsCollector:
             allocations=new,
             parts=parts,
         )
-        for hear in self._heard.node:
-            hear(ran)
+        if self.wanted:
+            self._kept.append(ran)
         for hear in PROCESS.node:
             hear(ran)
 

@@ -22,7 +22,7 @@ from dtflab.base.garbage import NO_COLLECTION
 from dtflab.graph import device_spec
 from dtflab.graph.node import Node
 from dtflab.machine.clock import REAL, Clock
-from dtflab.machine.step_stats import trace_of
+from dtflab.machine.step_stats import StepStatsCollector, trace_of
 from dtflab.ops.entropy import from_system
 from dtflab.placement.control_loops import spread_loops
 from dtflab.runtime.blocked import Report, may_wait
@@ -217,8 +217,9 @@ class _Signature:
         self.handles = handles
         self.parts = parts
         self.report: Report | None = None  # of its steps that are blocked, if they can be
-        devices = {node.device for part in parts.values() for node in part}
-        self.transfers = len(devices) > 1  # then its steps leave a rendezvous behind
+        self.first: StepStatsCollector | None = None  # what its first step did when
+        # Then its steps leave a rendezvous behind.
+        self.transfers = len({node.device for part in parts.values() for node in part}) > 1
 
 
 class MasterSession:
@@ -242,7 +243,7 @@ class MasterSession:
         self._config = config
         self._timeout_ms = config.operation_timeout_in_ms
         self._inter_op = master.inter_op_pool(None)  # of steps without options
-        self._signatures: dict[_Kind, _Signature] = {}
+        self.signatures: dict[_Kind, _Signature] = {}  # of the kinds of steps that ran, the newest last
         self._running: dict[int, Step] = {}
         self._partial_runs: dict[str, PartialRun] = {}
         self._steps: weakref.WeakSet[Steps] = weakref.WeakSet()  # those that somebody has in hand
@@ -292,19 +293,20 @@ class MasterSession:
         """Run one step: start a partition per task, drive it, collect the fetched values."""
         fed = dict(feeds)
         key = (tuple(fed), tuple(fetches), tuple(targets), False)
-        step = self._new_step(self.master.new_step, options)
+        signature = self.signatures.get(key)
+        step = self._new_step(self.master.new_step, options, signature is None or signature.first is None)
         self._running[step.step_id] = step
         try:
             self._check_open()  # from now on `close` finds the step
             if watch is not None:
                 watch(step)
-            signature = self._signatures.get(key)
             if signature is None:
                 signature = self._register(key, step.check)
                 step.allow(self._timeout(options))  # its time begins now, as in TensorFlow
             results = self._drive(step, signature, list(fed.values()), fetches)
         finally:
             del self._running[step.step_id]
+        signature.first = signature.first or step.trace
         if metadata is not None:
             self._report(step, signature, options, metadata)
         return results
@@ -415,12 +417,12 @@ class MasterSession:
         timeout_ms = (options.timeout_in_ms if options is not None else 0) or self._timeout_ms
         return timeout_ms / 1000 if timeout_ms > 0 else None
 
-    def _new_step(self, make: NewStep[S], options: RunOptions | None) -> S:
-        trace = trace_of(self.master.clock, options is not None and options.trace_level > 0)
+    def _new_step(self, make: NewStep[S], options: RunOptions | None, first: bool = False) -> S:
+        # A first step is slow anyway. In virtual time a trace would change it: it travels with the answer.
+        wanted = options.trace_level > 0 if options is not None else first and self.master.clock is REAL
+        trace = trace_of(self.master.clock, wanted)
         # Its number is a signed one of 64 bits above 0 on the wire.
         step = make(from_system() >> 2, self.master.clock, self._timeout(options), trace)
-        if step.trace is not None:
-            step.trace.step = step.step_id
         step.inter_op = self._inter_op if options is None else self.master.inter_op_pool(options)
         return step
 
@@ -428,8 +430,8 @@ class MasterSession:
         """Prune, partition and register the graph for one signature, until `going` raises an error."""
         self._check_open()
         with self._lock:
-            if key in self._signatures:
-                return self._signatures[key]
+            if key in self.signatures:
+                return self.signatures[key]
             feeds, fetches, targets, partial = key
             nodes = spread_loops(self._graph.pruned(feeds, fetches, targets, partial))
             short = self._config.graph_options.enable_bfloat16_sendrecv
@@ -437,14 +439,14 @@ class MasterSession:
             parts = partition(nodes, lambda n: device_spec.task_name(n.device), self._incarnations, as_bfloat16=short)
             workers = self._workers
             handles = {task: workers[task].register_graph(self.handle, part, going) for task, part in parts.items()}
-            signature = self._signatures[key] = _Signature(nodes, handles, parts)
+            signature = self.signatures[key] = _Signature(nodes, handles, parts)
             if may_wait(node for part in parts.values() for node in part):
                 signature.report = Report([self._workers[task] for task in handles])
             return signature
 
     def _report(self, step: Step, signature: _Signature, options: RunOptions | None, metadata: RunMetadata) -> None:
         metadata.Clear()
-        if step.trace is not None and step.trace.wanted:
+        if step.trace is not None and options is not None and options.trace_level > 0:
             step.trace.write(metadata.step_stats)
         if options is not None and options.output_partition_graphs:
             from dtflab.graph.graph_def import nodes_to_proto
@@ -464,7 +466,7 @@ class MasterSession:
             run.abandon()
         for steps in list(self._steps):
             steps.close()
-        for signature in self._signatures.values():
+        for signature in self.signatures.values():
             for task, graph_handle in signature.handles.items():
                 with _LOST_TASKS:
                     self._workers[task].deregister_graph(self.handle, graph_handle)

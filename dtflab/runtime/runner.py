@@ -77,6 +77,8 @@ class Step:
         self.step_id = step_id
         self.clock = clock
         self.trace = trace
+        if trace is not None:
+            trace.step = step_id
         self.temporaries: dict[tuple[str, str], Any] = {}  # (name, frame and iteration) → a variable of this step
         self._queue: deque[Work] = deque()
         self._inbox: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()

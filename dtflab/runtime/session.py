@@ -306,8 +306,7 @@ class BaseSession:
         """The master's side of the session; NotImplementedError if the master is in another process."""
         master = self._opened().local()
         if master is None:
-            where = self.sess_str.decode()
-            raise NotImplementedError(f"The master of {where} is in another process. Ask its cluster.")
+            raise NotImplementedError(f"The master of {self._target} is in another process. Ask its cluster.")
         return master.session(self.handle)
 
     def local_devices(self) -> list[Device]:

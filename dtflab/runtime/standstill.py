@@ -154,7 +154,7 @@ def _program(session: MasterSession) -> Program:
 
 def _uses(session: MasterSession) -> Iterator[Uses]:
     nodes = {node.name: node for node in session._graph.known()}
-    have_run = {node.name for signature in list(session._signatures.values()) for node in signature.nodes}
+    have_run = {node.name for signature in list(session.signatures.values()) for node in signature.nodes}
     for node in nodes.values():
         does = next((does for part, does in _DOES.items() if part in node.op), None)
         if does and node.op.startswith(("Queue", "Accumulator", "SparseAccumulator")) and node.inputs:

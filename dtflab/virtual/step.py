@@ -61,7 +61,7 @@ class VirtualStep(Step):
         self.draw = partial(self.world.chance.draw, master)  # where what has no seed gets its numbers
         self.helpers: list[str] = []  # other tasks that have a part in the step
         if self.trace is not None:
-            self.trace.lane = _CLIENT
+            self.trace.step, self.trace.lane = self.step_id, _CLIENT
         self._computing = 0  # nodes at their processors, or in line there
         self._plans: dict[Executor, Plan] = {}
         self._until: Callable[[], bool] = bool

@@ -6,14 +6,16 @@ reads the ops.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dtflab.graph.graph import Graph
 from dtflab.graph.scopes import get_default_graph
+from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.runtime.session import BaseSession, open_sessions
 from dtflab.viz.data import step_trace as trace
-from dtflab.viz.data.graph_ops import Edge, edges_of, graph_of, ops_of
+from dtflab.viz.data.graph_ops import Edge, edges_of, fetched, graph_of, ops_of
 from dtflab.viz.data.story import asked, placement_of, static_bytes
 
 if TYPE_CHECKING:
@@ -29,9 +31,10 @@ def digraph(
     however nested, which stand for themselves and all that they depend on. `step_stats` is a RunMetadata or StepStats.
     `placement` maps names of ops to devices. An op that it doesn't name is where the trace says that it ran, and one
     that the trace doesn't name (a fed placeholder, control flow) has the device that the program asked for, or ''.
-    Pass a session instead of both for the devices that it put its ops on, and its newest trace.
-    Without both, they are those of the newest session of that graph that has traced a step, `sess.trace(fetches)`, or
-    else has run one: that has no times, as measuring each step would make it slower.
+    Pass a session instead of both for the devices that it put its ops on, and its newest trace, `sess.trace(fetches)`;
+    without one, the first step that ran the fetches, which each session traces (not in virtual time, and not where its
+    master is in another process). Without both, it is the newest session of that graph that has traced a step, or else
+    has run one.
 
     Node attributes: op, device, scope, line, start_us and end_us (None where not traced), and bytes (of all outputs).
     Edge attributes: tensor (or `a:0, a:1`), kind ('data', 'control' or 'transfer': data between two devices),
@@ -41,7 +44,7 @@ def digraph(
     import networkx
 
     if isinstance(placement, BaseSession):
-        step_stats = placement.last_trace if step_stats is None else step_stats
+        step_stats = _trace_of(placement, graph) if step_stats is None else step_stats
         graph, placement = asked(graph, placement)
     elif placement is None and step_stats is None:
         placement, step_stats = _newest(graph)
@@ -71,7 +74,20 @@ def _newest(what: Any) -> tuple[Mapping[str, str] | None, Any]:
     newest = next((session for session in sessions if session.last_trace is not None), None) or next(
         iter(sessions), None
     )
-    return (None, None) if newest is None else (placement_of(newest), newest.last_trace)
+    return (None, None) if newest is None else (placement_of(newest), _trace_of(newest, what))
+
+
+def _trace_of(session: BaseSession, what: Any) -> Any:
+    """The newest step that was traced; without one, the first step of the newest kind that ran all fetches, if any."""
+    if session.last_trace is not None:
+        return session.last_trace
+    names = {op.name for op in fetched(what)}
+    with contextlib.suppress(NotImplementedError):  # in another process
+        for kind in reversed([*session.master_session().signatures.values()]):
+            if kind.first is not None and names <= {node.name for node in kind.nodes}:
+                kind.first.write(found := StepStats())
+                return found
+    return None
 
 
 class _Sizes:

@@ -65,7 +65,7 @@ def test_a_kind_of_step_that_was_reported_and_ended_well_is_not_reported_again(s
 
     def watched(fetches, targets):
         step = Step(1)
-        signatures = sess._master.session(sess.handle)._signatures
+        signatures = sess._master.session(sess.handle).signatures
         signatures[(), fetches, targets, False].report.watch(step)
         return step.when_blocked is not None
 
@@ -209,7 +209,7 @@ def test_a_step_that_cannot_wait_is_not_watched(monkeypatch):
 
     def run_step(master, handle, *rest):
         values = drive(master, handle, *rest)
-        reports.extend(signature.report for signature in master.session(handle)._signatures.values())
+        reports.extend(signature.report for signature in master.session(handle).signatures.values())
         return values
 
     monkeypatch.setattr(Master, "run_step", run_step)

@@ -102,7 +102,8 @@ def test_after_a_plain_run_devices_are_those_where_it_ran_and_bytes_those_of_sha
         sess.run(there, {both: np.ones([2, 4])})
         after = viz.digraph(there)
         assert {device for _, device in after.nodes(data="device")} == {PS, worker()}
-        assert after.nodes["there"]["start_us"] is None and after.nodes["there"]["bytes"] == 24
+        assert after.nodes["square"]["end_us"] <= after.nodes["there"]["start_us"] < after.nodes["there"]["end_us"]
+        assert after.nodes["there"]["bytes"] == 24
         assert after.edges["split", "square"] == {"tensor": "split:0", "kind": "transfer", "bytes": 24}
         assert (
             viz.digraph(rows).nodes["rows"]["bytes"] is None
@@ -175,6 +176,36 @@ def test_wrong_input():
         viz.digraph(mlp(), step_stats=StepStats())
 
 
+def test_without_a_trace_the_times_are_those_of_the_first_step_that_ran_the_fetches():
+    with tf.Graph().as_default() as graph, tf.Session() as sess:
+        v = tf.get_variable("v", [], initializer=tf.zeros_initializer())
+        twice = tf.multiply(v, 2.0, name="twice")
+        with pytest.raises(tf.errors.FailedPreconditionError):
+            sess.run(twice)  # a step that failed is no first step
+        sess.run(v.initializer)
+        assert viz.digraph(twice).nodes["twice"]["end_us"] is None
+        metadata = tf.RunMetadata()
+        sess.run(twice, run_metadata=metadata)
+        assert not metadata.step_stats.dev_stats, "nobody asked for a trace"
+        first = dict(viz.digraph(twice).nodes(data="end_us"))
+        sess.run(twice)
+        assert first["twice"] > 0 and dict(viz.digraph(twice).nodes(data="end_us")) == first
+        assert viz.digraph(graph).nodes["v/Assign"]["end_us"] > 0, "of a whole graph, the newest kind of step"
+        assert dict(viz.digraph(twice, sess).nodes(data="end_us")) == first
+        assert viz.critical_path(viz.digraph(twice))[-1] == "twice"
+        sess.run(v)
+        assert viz.digraph(twice).nodes["twice"]["end_us"] == first["twice"], "of the newest kind that ran it"
+
+
+def test_in_virtual_time_a_first_step_is_not_traced():
+    with tf.Graph().as_default(), tf.Cluster(ps=1, worker=1, clock="virtual") as cluster:
+        there, both = unpinned()
+        with tf.Session(cluster.target) as sess:
+            sess.run(there, {both: np.ones([2, 4])})
+            found = viz.digraph(there).nodes["there"]
+            assert found["device"] == worker() and found["start_us"] is None
+
+
 def test_the_newest_traced_step_is_known_without_being_passed():
     with tf.Graph().as_default() as graph, tf.Cluster(ps=1, worker=1) as cluster:
         with tf.device("/job:ps"):
@@ -183,7 +214,7 @@ def test_the_newest_traced_step_is_known_without_being_passed():
         with tf.Session(cluster.target) as sess:
             assert viz.digraph(near).nodes["near"]["device"] == ""
             sess.run(near)
-            assert viz.digraph(near).nodes["near"]["start_us"] is None, "nothing was traced"
+            assert viz.digraph(near).nodes["near"]["start_us"] > 0, "a first step is traced"
             step = sess.trace(near)
             for what in (near, graph, None):
                 found = viz.digraph(what)

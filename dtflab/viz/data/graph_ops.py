@@ -56,6 +56,11 @@ def graph_of(what: Any) -> Any:
     return found.pop() if len(found) == 1 else what
 
 
+def fetched(what: Any) -> list[Any]:
+    """The operations behind fetches; none if it is a graph, or what stands for a whole one."""
+    return [] if what is None or graph_of(what) is what else [_operation(part) for part in _flat(what)]
+
+
 def edges_of(ops: Iterable[Op]) -> list[Edge]:
     """Every edge between the given ops, without duplicates."""
     device = {op.name: op.device for op in ops}
