@@ -78,7 +78,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 def measured(rounds: int) -> list[tuple[float, float, float]]:
     """Seconds of the processor per step, those of its picture, and how long the training took, of each round."""
-    cells = [_cell(text) for text in LESSON.read_text(encoding="utf-8").split("# %%\n")[1:6]]
+    texts = LESSON.read_text(encoding="utf-8").split("# %%\n")[1:]
+    last = next(i for i, text in enumerate(texts) if "global_variables_initializer" in text)
+    cells = [_cell(text) for text in texts[: last + 1]]
     cells += [TIMED, "round_of()", f"print(json.dumps([round_of() for _ in range({rounds})]))"]
     notebook = v4.new_notebook(cells=[v4.new_code_cell(cell) for cell in cells])
     NotebookClient(notebook, timeout=1800, resources={"metadata": {"path": str(ROOT)}}).execute()

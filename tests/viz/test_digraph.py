@@ -181,7 +181,7 @@ def test_without_a_trace_the_times_are_those_of_the_first_step_that_ran_the_fetc
         v = tf.get_variable("v", [], initializer=tf.zeros_initializer())
         twice = tf.multiply(v, 2.0, name="twice")
         with pytest.raises(tf.errors.FailedPreconditionError):
-            sess.run(twice)  # a step that failed is no first step
+            sess.run(twice)  # such a step does not count
         sess.run(v.initializer)
         assert viz.digraph(twice).nodes["twice"]["end_us"] is None
         metadata = tf.RunMetadata()

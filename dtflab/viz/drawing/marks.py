@@ -48,7 +48,7 @@ def hatched_rect(x: float, y: float, width: float, height: float, rx: float | No
 def stretch(span: tuple[float, float], *parts: Markup) -> Markup:
     """A group that a live page stretches until `span` takes the output's width: shapes grow, text and circles move.
 
-    What has `data_at` within it, a group or a path, moves as a whole.
+    A group or a path within it that has `data_at` moves as a whole.
     """
     return tag("g", *parts, class_="stretch", data_span="{:g} {:g}".format(*span))
 
