@@ -27,6 +27,7 @@ LEAST_WIDTH = 400.0
 MOST_RECEIVING = 16  # rows of a device for what it received
 MANY_RECEIVED, MOST_RECEIVED = 500, 200  # transfers of a step; of more than the one about the other are drawn
 FOLDED, QUIET = 14.0, 0.99  # height of the line into which threads fold that are idle for that share
+MOST_OPEN = 3  # rows of a device for what it received; more fold into one
 MANY_BARS, MOST_SINGLE = 2000, 1000  # of more bars than the one only the other are drawn singly, the longest
 LEAST_NAMED, NAME_ROOM = 4.0, 90.0  # pixels of a bar that deserves a name below it, and of that name
 LEAST_CUT = 48.0  # pixels in which a name cut short still says something
@@ -38,8 +39,8 @@ Span = TypeVar("Span", Event, Transfer)
 class Row:
     """Bars that do not overlap, with names below for which there is no room inside.
 
-    `label` stands next to the first row of a thread, `idle` is of the whole thread. A row of threads that are idle has
-    their rows as `folded`; these begin at its own `y`, one below the other.
+    `label` stands next to the first row of a thread, `idle` is of the whole thread. A row of threads that are idle, or
+    of many tensors that are received, has their rows as `folded`; these begin at its own `y`, one below the other.
     """
 
     label: str
@@ -130,8 +131,8 @@ class Bands:
             y = rows[-1].y + _height(rows[-1])
         received = [transfer for transfer in self.trace.transfers if transfer.device == device]
         y += 4 if received else 0
-        for i, arriving in enumerate(self._packed(self._most_telling(received))):
-            rows.append(Row("" if i else "receives", y, RECEIVE_ROW, transfers=arriving))
+        for row in self._receiving(received, y):
+            rows.append(row)
             y += RECEIVE_ROW
         if quiet:
             rows.append(self._fold([threads[name] for name in quiet], y))
@@ -147,6 +148,18 @@ class Bands:
             rows.append(Row(thread_label(events[0]) if named else "", y, ROW, idle, packed, names=self._names(packed)))
             y += _height(rows[-1])
         return rows
+
+    def _receiving(self, received: list[Transfer], y: float) -> list[Row]:
+        """The rows of what a device received; many as one, in which what comes first lies on top."""
+        packed = self._packed(self._most_telling(received))
+        rows = [
+            Row("" if i else "receives", y + i * RECEIVE_ROW, RECEIVE_ROW, transfers=own)
+            for i, own in enumerate(packed)
+        ]
+        if len(rows) <= MOST_OPEN:
+            return rows
+        every = sorted((each for own in packed for each in own), key=lambda each: (each.start, -each.end))
+        return [Row("receives", y, RECEIVE_ROW, transfers=every, folded=rows)]
 
     def _fold(self, threads: Sequence[list[Event]], y: float) -> Row:
         """One line for all threads that are idle."""

@@ -168,7 +168,10 @@ def _bars(bands: Bands, band: Band, looks: _Looks, single: Set[int]) -> Markup:
         for event in row.events:
             if id(event) in single:
                 parts.append(_bar(event, row, looks.of(event), *bands.extent(event)))
-        parts += [_wait(bands, transfer, row, looks) for transfer in row.transfers]
+        reached = -1.0  # what lies on another one has only a frame
+        for transfer in row.transfers:
+            parts.append(_wait(bands, transfer, row, looks, covered=transfer.end <= reached))
+            reached = max(reached, transfer.end)
     return join(parts)
 
 
@@ -180,14 +183,14 @@ def _bar(event: Event, row: Row, one: Look, x: float, width: float) -> Markup:
     return tag("g", tag("title", _event_text(event)), tag("rect", fill=fill, stroke=line, class_=class_, **size))
 
 
-def _wait(bands: Bands, transfer: Transfer, row: Row, looks: _Looks) -> Markup:
+def _wait(bands: Bands, transfer: Transfer, row: Row, looks: _Looks, covered: bool) -> Markup:
     x, width = bands.extent(transfer)
     colour = looks.of_transfer(transfer).colour
     y, height = row.y + 1.5, row.height - 3
     size = {"x": x, "y": y, "width": width, "height": height, "rx": 2}
-    rect = tag("rect", fill=colour.fill, stroke=colour.line, class_="wait", **size)
+    rect = tag("rect", fill="none" if covered else colour.fill, stroke=colour.line, class_="wait", **size)
     stripes = tag("path", d=hatch_path(x, y, width, height), stroke=colour.line, class_="stripe")
-    return tag("g", tag("title", _transfer_text(transfer)), rect, stripes)
+    return tag("g", tag("title", _transfer_text(transfer)), rect, *[stripes] * (not covered))
 
 
 def _wire(bands: Bands, transfer: Transfer, looks: _Looks) -> Markup:
@@ -224,7 +227,8 @@ def _labels(bands: Bands, band: Band) -> Markup:
             own.append(tag("text", row.label, x=bands.left - LABEL_GAP, y=y, class_="s11 soft end"))
         if row.idle is not None:
             own.append(_idle(bands, y - 15, row.idle, "soft"))
-        names = [tag("title", "idle: " + ", ".join(each.label for each in row.folded if each.label))]
+        idle = "idle: " + ", ".join(each.label for each in row.folded if each.label)
+        names = [tag("title", plural(len(row.transfers), "tensor") if row.transfers else idle)]
         parts += [tag("g", *names, *own, class_="fold")] if row.folded else own
     return join(parts)
 
@@ -241,7 +245,7 @@ def _words(bands: Bands, band: Band, looks: _Looks, single: Set[int]) -> Markup:
                 ink = None if event.is_fault or event.is_sent else f"fill:{looks.of(event).colour.ink}"
                 parts.append(tag("text", name, x=x + width / 2, y=y, class_="s11 mid", style=ink))
         parts += [tag("text", name, x=x, y=y + 16, class_="s11 soft mid halo") for x, name in row.names]
-        parts += [_freight(bands, transfer, row) for transfer in row.transfers]
+        parts += [_freight(bands, transfer, row) for transfer in row.transfers if not row.folded]
     return join(parts)
 
 

@@ -31,7 +31,7 @@ def data(
     folds = [(i, row) for i, (_, _, row) in enumerate(rows) if row.folded]
     rows += [(*rows[i][:2], inner) for i, row in folds for inner in row.folded]
     bars = [(i, event) for i, (_, _, row) in enumerate(rows) if not row.folded for event in row.events]
-    waits = [(i, transfer) for i, (_, _, row) in enumerate(rows) for transfer in row.transfers]
+    waits = [(i, transfer) for i, (_, _, row) in enumerate(rows) if not row.folded for transfer in row.transfers]
     number = {id(event): i for i, (_, event) in enumerate(bars)}
     lines, idle = _Lines(graph), Idle(bands.trace)
     single = bands.single()  # where most bars are merged, these have their last input

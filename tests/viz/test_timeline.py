@@ -61,9 +61,11 @@ def test_bars_lie_in_their_band_and_do_not_overlap():
     for band in bands.bands:
         for row in band.rows:
             assert band.y < row.y and row.y + row.height < band.y + band.height
-            spans = [bands.extent(one) for one in [*row.events, *row.transfers]]
+            spans = [bands.extent(one) for each in row.rows for one in [*each.events, *each.transfers]]
             assert all(bands.left <= x and x + width <= bands.right + 0.01 for x, width in spans)
-            assert all(a[0] + a[1] <= b[0] + 1.6 for a, b in itertools.pairwise(spans))
+            for each in row.rows:
+                spans = [bands.extent(one) for one in [*each.events, *each.transfers]]
+                assert all(a[0] + a[1] <= b[0] + 1.6 for a, b in itertools.pairwise(spans))
 
 
 def test_ops_at_the_same_time_have_rows_of_their_own():
@@ -233,7 +235,10 @@ def test_of_many_transfers_the_largest_are_drawn():
     assert "101 transfers, 8.0 kB (the 16 largest are drawn)" in picture.sentence
     assert picture.svg.count('class="wire" stroke') == 16 and len(picture.tables[1][2]) == 101
     assert max(bands.drawn, key=lambda t: t.bytes).bytes == 8000
-    assert sum(bool(row.transfers) for band in bands.bands for row in band.rows) == 16
+    (folded,) = (row for band in bands.bands for row in band.rows if row.transfers)
+    assert len(folded.folded) == 16 and len(folded.transfers) == 16
+    stripes = picture.svg.count('class="stripe"') - viz.timeline(step(("x", 0, 9))).svg.count('class="stripe"')
+    assert stripes == 2, "the longest, and the sample of the legend: what lies on it has a frame"
 
 
 def test_says_what_it_shows():

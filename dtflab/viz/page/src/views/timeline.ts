@@ -63,12 +63,12 @@ class Live {
   private taller = 0; // units that open folds take
   private merges = false; // whether a pixel that is seen stands for several bars
   private readonly merged: HTMLElement; // the key for that
-  private readonly home: number[]; // the row of each bar when all is open
+  private readonly home: Record<"bars" | "waits", number[]>; // the row of each when all is open
 
   constructor(private readonly picture: Picture, private readonly data: Timeline) {
     this.rows = data.rows;
-    this.home = data.bars.row;
-    this.byRow = { bars: [], waits: this.sorted("waits"), gaps: this.sorted("gaps") };
+    this.home = { bars: data.bars.row, waits: data.waits.row };
+    this.byRow = { bars: [], waits: [], gaps: this.sorted("gaps") };
     this.arrange();
     picture.svg.querySelector(".still")?.remove();
     picture.drawing.append(this.canvas);
@@ -85,7 +85,8 @@ class Live {
   private sorted(kind: Hit["kind"]): number[][] {
     const rows: number[][] = this.data.rows.map(() => []);
     this.data[kind].row.forEach((row, i) => rows[row]!.push(i));
-    for (const row of rows) row.sort((a, b) => this.data[kind].start[a]! - this.data[kind].start[b]!);
+    const { start, end } = this.data[kind]; // of what begins together, the shortest lies on top
+    for (const row of rows) row.sort((a, b) => start[a]! - start[b]! || end[b]! - end[a]!);
     return rows;
   }
 
@@ -106,8 +107,10 @@ class Live {
       for (const hidden of this.opened.has(i) ? [fold.row] : fold.rows) this.rows[hidden]!.height = 0;
       if (!this.opened.has(i)) for (const row of fold.rows) shown[row] = fold.row;
     });
-    data.bars.row = this.home.map((row) => shown[row]!);
-    this.byRow.bars = this.sorted("bars");
+    for (const kind of ["bars", "waits"] as const) {
+      data[kind].row = this.home[kind].map((row) => shown[row]!);
+      this.byRow[kind] = this.sorted(kind);
+    }
     this.moveStill(shift);
   }
 
@@ -160,7 +163,7 @@ class Live {
     this.opened.clear();
     if (!isOpen) folds.forEach((_, i) => this.opened.add(i));
     this.arrange();
-    this.picture.say(isOpen ? "Rows that are idle are folded." : "Rows that are idle are open.");
+    this.picture.say(isOpen ? "Rows are folded." : "All rows are open.");
     this.draw();
   }
 
@@ -174,7 +177,7 @@ class Live {
       { label: "−", key: "s", says: "Zoom out", run: () => this.scale(1 / 1.5) },
       { label: "Sums", key: "r", says: "Sums of what is seen: busy, idle, bytes, by op", run: () => this.select(...(this.x.domain() as [number, number])) },
       { label: "Critical path", key: "c", says: "Outline with dashes the ops that made the step this long", run: () => this.toggle("critical") },
-      ...(this.data.folds.length ? [{ label: "Idle rows", key: "i", says: "Open or fold the rows that are idle", run: () => this.foldAll() }] : []),
+      ...(this.data.folds.length ? [{ label: "Fold", key: "i", says: "Open or fold the rows that are idle, and those of many tensors", run: () => this.foldAll() }] : []),
       { label: "For Perfetto", key: "e", says: "Save as a Chrome trace, for ui.perfetto.dev", run: () => this.export() },
     );
     picture.on("a", () => this.pan(1));
@@ -487,10 +490,10 @@ class Live {
     const spans = this.byRow[kind][row]!;
     const [low, high] = this.x.domain() as [number, number];
     const x = this.x, pixel = (high - low) / this.width;
-    const place = this.rows[row]!;
+    const place = this.rows[row]!, overlaps = kind === "waits" && this.data.folds.some((fold) => fold.row === row);
     const y = (place.y + 2) * unit, height = (place.height - 4) * unit;
     const dims = this.found.bars.size + this.found.waits.size > 0;
-    let i = Math.max(0, after(spans, start, low) - 1);
+    let i = overlaps ? 0 : Math.max(0, after(spans, start, low) - 1), reached = -1;
     while (i < spans.length && start[spans[i]!]! <= high) {
       const span = spans[i]!;
       const left = x(start[span]!), right = Math.max(x(end[span]!), left + 1);
@@ -504,9 +507,11 @@ class Live {
         do i++; while (!dims && i < spans.length && isHere(spans[i]!));
         this.merges ||= i > first + 1;
       } else {
-        if (kind === "waits") this.drawWait(pen, span, left, y, right - left, height, unit);
-        else this.drawBar(pen, span, left, y, right - left - (right - left > 4 ? 1 : 0), height);
-        const named = this.drawName(pen, kind, span, Math.max(left, 0), y + height / 2, Math.min(right, this.width), unit);
+        if (kind === "waits") {
+          this.drawWait(pen, span, left, y, right - left, height, unit, end[span]! <= reached);
+          reached = Math.max(reached, end[span]!);
+        } else this.drawBar(pen, span, left, y, right - left - (right - left > 4 ? 1 : 0), height);
+        const named = overlaps || this.drawName(pen, kind, span, Math.max(left, 0), y + height / 2, Math.min(right, this.width), unit);
         if (!named && right - left >= 4 * unit && bare.length < 500) bare.push(span);
         i++;
       }
@@ -544,10 +549,11 @@ class Live {
     pen.setLineDash([]);
   }
 
-  private drawWait(pen: CanvasRenderingContext2D, span: number, x: number, y: number, width: number, height: number, unit: number): void {
-    const shade = pen.globalAlpha;
+  private drawWait(pen: CanvasRenderingContext2D, span: number, x: number, y: number, width: number, height: number, unit: number, covered: boolean): void {
+    const shade = pen.globalAlpha; // what lies on another one has only a frame
+    if (covered) pen.fillStyle = "transparent";
     this.framed(pen, this.data.looks[this.data.waits.look[span]!]!.line, x, y, width, height);
-    this.stripes(pen, x, y, width, height, 6 * unit);
+    if (!covered) this.stripes(pen, x, y, width, height, 6 * unit);
     pen.globalAlpha = shade;
   }
 
