@@ -154,7 +154,8 @@ def _task(cluster: Cluster, device: str) -> RunningTask:
         if wanted not in tasks:
             raise ValueError(f"{cluster.name} has no task {wanted}")
     except ValueError as error:
-        meant, there = did_you_mean(device, tasks), ", ".join(tasks)
+        part_of = [f" Did you mean {task}?" for task in tasks if device and device in task]  # `worker`, `ps`
+        meant, there = did_you_mean(device, tasks) or "".join(part_of[:1]), ", ".join(tasks)
         raise UsageError(f"{error}.{meant} The tasks are {there}. For example: {_EXAMPLE}") from None
     return tasks[wanted]
 

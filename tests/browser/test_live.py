@@ -58,8 +58,8 @@ def test_a_timeline_answers(look, tmp_path):  # noqa: F811
         {"on": ".dtf-search", "do": "type", "by": "ones_1", "see": "1 awaited tensor;"},
         {"on": ".dtf-search", "do": "press", "key": "Escape"},
         {"on": ".fold text", "do": "click", "see": "▾ client", "shot": "unfolded"},
-        {"on": PLOT, "do": "press", "key": "i", "see": "Rows that are idle are open."},
-        {"on": PLOT, "do": "press", "key": "i", "see": "Rows that are idle are folded."},
+        {"on": PLOT, "do": "press", "key": "i", "see": "All rows are open."},
+        {"on": PLOT, "do": "press", "key": "i", "see": "Rows are folded."},
         {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
     )  # fmt: skip
     assert complaints(report) == []
@@ -90,6 +90,33 @@ for i in range(6):
     third.node_stats.add(node_name=f"n{i}", timeline_label=f"n{i} = Type{i}()", all_start_micros=50_000)
 tf.viz.timeline(step)""",
 ]
+
+
+AWAITED = [  # five tensors, all asked for when the step begins
+    """
+import dtflab as tf
+from dtflab.protos.step_stats_pb2 import StepStats
+step, ps, worker = StepStats(), "/job:ps/task:0/device:CPU:0", "/job:worker/task:0/device:CPU:0"
+device = step.dev_stats.add(device=worker, thread_names={0: "client"})
+device.node_stats.add(node_name="end", timeline_label="end = NoOp()", all_start_micros=990, all_end_rel_micros=10)
+for i in range(5):
+    label = f"[9B] edge_{i}_t{i} from {ps} to {worker}"
+    device.node_stats.add(node_name="RecvTensor", timeline_label=label, all_end_rel_micros=200 * i + 150)
+tf.viz.timeline(step)""",
+]
+
+
+def test_tensors_that_are_awaited_together_fold_into_a_row(look, tmp_path):  # noqa: F811
+    report = look(
+        write(tmp_path / "awaited.ipynb", *AWAITED), "run",
+        {"on": PLOT, "do": "click", "at": [0.3, 0.9], "see": "t1", "shot": "second"},
+        {"on": PLOT, "do": "click", "at": [0.8, 0.9], "see": "t4", "shot": "last"},
+        {"on": PLOT, "do": "press", "key": "Escape"},
+        {"on": ".fold text", "do": "click", "see": "▾ receives", "shot": "open"},
+        {"on": PLOT, "do": "click", "at": [0.3, 0.95], "see": "t4"},
+        {"on": PLOT, "do": "press", "key": "i", "see": "Rows are folded.", "shot": "folded"},
+    )  # fmt: skip
+    assert complaints(report) == []
 
 
 def test_a_long_bar_that_begins_in_the_pixel_of_a_short_one_is_drawn(look, tmp_path):  # noqa: F811

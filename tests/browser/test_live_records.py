@@ -44,7 +44,7 @@ def test_memory_answers_and_its_end_is_replayed(look, tmp_path):  # noqa: F811
         {"on": OOM, "do": "focus"},
         {"on": OOM, "do": "press", "key": "ArrowLeft", "see": "gives back", "shot": "before"},
         {"on": OOM, "do": "press", "key": "Home", "see": "Before the last", "shot": "home"},
-        {"on": OOM, "do": "press", "key": "End", "see": "The allocation fails.", "shot": "full"},
+        {"on": OOM, "do": "press", "key": "p", "see": "The allocation fails.", "shot": "full"},
         {"on": PLOT, "nth": 1, "do": "focus"},
         {"on": PLOT, "nth": 1, "do": "press", "key": "p", "see": "the peak of ps:0: ps:0 holds 1.37 MiB (",
          "shot": "of-ps"},

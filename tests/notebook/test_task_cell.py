@@ -111,6 +111,7 @@ def test_bad_lines_are_told_and_nothing_runs(two):
     assert "cluster has no task /job:worker/task:9. Did you mean /job:worker/task:1?" in cell(
         two, "%%dtf_run --on worker:9\nran = 1"
     )
+    assert "'worker'. Did you mean /job:worker/task:0?" in cell(two, "%%dtf_run --on worker\nran = 1")
     assert "No cluster named 'none' is running. Use --name cluster" in cell(
         two, "%%dtf_run --on /job:ps/task:0 --name none\n0"
     )

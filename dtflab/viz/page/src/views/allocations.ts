@@ -3,6 +3,8 @@
 import type { Picture } from "../picture";
 import { Player } from "../player";
 
+const WHOLE = 12_000; // milliseconds in which all are played, if they are many
+
 interface Allocations {
   blocks: { first: number[]; last: number[]; card: string[] }; // in use from place `first` until before `last`
   lit: number[]; // the block of each place that was taken or given back just then; -1: none
@@ -14,7 +16,8 @@ export function allocations(picture: Picture, data: Allocations): void {
   const asked = picture.svg.querySelectorAll<SVGGElement>(".asked");
   const end = data.says.length - 1;
   picture.speakAbove();
-  const show = (at: number) => {
+  const show = (place: number) => {
+    const at = Math.floor(place);
     blocks.forEach((block, i) => {
       const isUsed = data.blocks.first[i]! <= at && at < data.blocks.last[i]!;
       block.setAttribute("class", `block${isUsed ? "" : " gone"}${data.lit[at] === i ? " lit" : ""}`);
@@ -22,7 +25,8 @@ export function allocations(picture: Picture, data: Allocations): void {
     asked.forEach((part) => part.classList.toggle("gone", at < end));
     picture.say(data.says[at]!);
   };
-  new Player(picture, { count: end, noun: "allocation", show, words: (at) => data.says[at]! }, end);
+  const plays = Math.min(900, WHOLE / end); // milliseconds for each
+  new Player(picture, { count: end, noun: "allocation", show, words: (place) => data.says[Math.floor(place)]!, plays }, end);
   blocks.forEach((block, i) => {
     block.querySelector("title")?.remove();
     block.addEventListener("pointerenter", (event) => picture.showAt(event, data.blocks.card[i]!.split("\n")));
