@@ -33,14 +33,17 @@ def html(all_graded: Sequence[Graded]) -> str:
     """The whole page."""
     numbered = list(enumerate(all_graded))
     title = f"Marks of {plural(sum(one.handed_in for one in all_graded), 'file')}"
-    of_class = [part for one in classes(all_graded) for part in _class(one, numbered)]
+    found = list(enumerate(classes(all_graded)))
+    of_class = [part for number, one in found for part in _class(one, number, numbered)]
     style = Markup(Path(__file__).with_suffix(".css").read_text(encoding="utf-8"))
     head = tag(
         "head",
         *(Markup('<meta charset="utf-8">'), Markup(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">')),
         *(Markup('<meta name="viewport" content="width=device-width">'), tag("title", title), tag("style", style)),
     )
-    top = [tag("h1", title, id="top"), *_first_of_all(numbered)]
+    links = join((tag("a", _name(one.assignment), href=f"#class-{number}") for number, one in found), ", ")
+    contents = [tag("p", "Assignments: ", links)] * (len(found) > 1)
+    top = [tag("h1", title, id="top"), *contents, *_first_of_all(numbered)]
     main = tag("main", *top, *of_class, *_all(numbered), *_reports(numbered))
     return f"<!DOCTYPE html>\n{tag('html', head, tag('body', main), lang='en')}\n"
 
@@ -72,8 +75,8 @@ def _name(text: str) -> Markup:
 # -- the class -----------------------------------------------------------------------------------------------
 
 
-def _class(one: Class, numbered: Sequence[tuple[int, Graded]]) -> Iterator[Markup]:
-    yield tag("h2", "The class: ", _name(one.assignment))
+def _class(one: Class, number: int, numbered: Sequence[tuple[int, Graded]]) -> Iterator[Markup]:
+    yield tag("h2", "The class: ", _name(one.assignment), id=f"class-{number}")
     yield tag("p", _summary(one))
     yield _histogram(one)
     if one.judged:

@@ -183,6 +183,12 @@ def test_the_page_opens_with_the_class_and_names_nobody_in_it(some):
     assert page.count("to the top") == len(some) and ">remarks<" in rest
 
 
+def test_of_several_assignments_there_is_a_list_that_leads_to_each(some):
+    page = html([*some, file("ada", assignment="ex2"), file("bob", assignment="ex2")])
+    assert re.sub(r"</?bdi>", "", page).count('<a href="#class-1">ex2</a>') == page.count('<h2 id="class-1">') == 1
+    assert "Assignments: " in page and "Assignments: " not in html(some)
+
+
 class Links(HTMLParser):
     """The names of elements, the ids, and where links lead."""
 
