@@ -1,3 +1,5 @@
+"""Answers to parallel/q3: a second author's."""
+
 import graphlib
 
 import dtflab as tf
@@ -16,7 +18,7 @@ def ready_order_fourteenth(ops):
 
 
 def counts_tensors_fourteenth(ops):
-    """Counters of the different tensors that an op reads and the ops it waits for, lowered once by each op that is done."""
+    """Counters of the tensors that an op reads and the ops it waits for, lowered once by each op that is done."""
     counter, followers = {}, {op.name: set() for op in ops}
     for op in ops:
         read = {tensor.name: tensor.op.name for tensor in op.inputs}
@@ -64,11 +66,7 @@ def asks_the_session_fourteenth(ops):
 
 RIGHT = [ready_order_fourteenth]
 WRONG = {
-    counts_tensors_fourteenth: "an op that reads two outputs of one op (of tf.split, say) has two edges from it, but its "
-    "counter is lowered only once when that op is done, so that it never becomes ready and is missing; a good hint: "
-    "which op is missing, and how many edges come into it from the same op?",
-    start_reads_nothing_fourteenth: "the first set has ops that read nothing but wait for others by control inputs; a "
-    "good hint: an op without inputs is ready only if it has no control inputs either.",
-    asks_the_session_fourteenth: "it opens a session and copies the sets from step_through, where the text says that "
-    "the sets are to be found from the edges without a session; a good hint: op.inputs and op.control_inputs are enough.",
+    counts_tensors_fourteenth: "loses_second_outputs",
+    start_reads_nothing_fourteenth: "starts_all_that_read_nothing",
+    asks_the_session_fourteenth: "opens_a_session",
 }

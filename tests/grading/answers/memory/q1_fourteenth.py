@@ -1,3 +1,5 @@
+"""Answers to memory/q1: a second author's."""
+
 import math
 
 import dtflab as tf
@@ -6,7 +8,7 @@ MIB = 1 << 20
 
 
 def settings_fourteenth(programs, cards, need, memory):
-    """Deals the programs out to the emptiest card each, then gives each an equal share of what its one card can hold."""
+    """Deals the programs out to the emptiest card each; each gets an equal share of what its one card can hold."""
     hands = [[] for _ in range(cards)]
     for number in range(programs):
         min(hands, key=len).append(number)
@@ -69,15 +71,8 @@ def context_once_fourteenth(programs, cards, need, memory):
     return answer
 
 
-RIGHT = [settings_fourteenth]
+RIGHT = [settings_fourteenth, rotated_cards_fourteenth]  # a card that is seen, but not used, holds no context
 WRONG = {
-    rotated_cards_fourteenth: "each program still sees all cards, so it takes 38 MiB for a context on every one of them, "
-    "and tight cards are full too early; a good hint: look at smi, on how many cards does one program hold memory, and "
-    "how many does it need?",
-    rounded_fraction_fourteenth: "the fraction is rounded to three digits, about half the time down, so that a program "
-    "gets up to 1/2000 of a card (some 100 KiB) less than it needs; a good hint: how many bytes is your fraction of this "
-    "card, and is that at least `need`?",
-    context_once_fourteenth: "in the check whether the programs fit, the 38 MiB context is counted once for the card and "
-    "not once for each program on it, so that it gives settings where None is right; a good hint: each program that "
-    "shares the card takes 38 MiB besides its tensors.",
+    rounded_fraction_fourteenth: "takes_too_little",
+    context_once_fourteenth: "forgets_the_others",
 }

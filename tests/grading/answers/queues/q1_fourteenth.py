@@ -1,3 +1,5 @@
+"""Answers to queues/q1: a second author's."""
+
 import dtflab as tf
 
 
@@ -59,11 +61,7 @@ def empty_batches_fourteenth(sentence, bounds, batch_size):
 
 RIGHT = [batches_by_length_fourteenth]
 WRONG = {
-    shared_room_fourteenth: "the room for 100 sentences is divided between the queues, so 100 sentences of one kind do "
-    "not fit and `put` waits for ever; a good hint: what if all 100 sentences are of one kind?",
-    first_full_kind_fourteenth: "after `close`, when no kind has a full batch, argmax of nothing but False is 0, so the "
-    "end is reported when kind 0 is empty although other kinds have sentences left; a good hint: which kind do you "
-    "choose when none has enough?",
-    empty_batches_fourteenth: "after the last sentence it asks for 0 sentences and gets an empty batch each time, never "
-    "tf.errors.OutOfRangeError; a good hint: what does dequeue_many(0) do on a closed and empty queue?",
+    shared_room_fourteenth: "too_small",
+    first_full_kind_fourteenth: "ends_with_the_first_kind",
+    empty_batches_fourteenth: "gives_empty_batches",
 }

@@ -1,3 +1,5 @@
+"""Answers to welcome/q1: a second author's."""
+
 import threading
 import time
 
@@ -98,11 +100,7 @@ def never_stopped_fourteenth(workers, steps):
 
 RIGHT = [count_together_fourteenth]
 WRONG = {
-    check_then_init_fourteenth: "looking and initializing are two steps: two workers can both find no value, and the "
-    "second one sets a counter back to 0 on which the first has already counted; a good hint: how often is the "
-    "initializer run, and by whom? Only one client may do it, the others wait.",
-    one_server_fourteenth: "every client asks the server of worker 0 (cluster.target) instead of its own "
-    "(client.target), though the sum is right; a good hint: look at tf.viz.clients, which server does each client ask?",
-    never_stopped_fourteenth: "the cluster is started without `with` and never stopped; a good hint: what stops the "
-    "tasks when your function returns (or raises)?",
+    check_then_init_fourteenth: "initializes_in_each",
+    one_server_fourteenth: "asks_one_server",
+    never_stopped_fourteenth: "leaves_the_cluster_running",
 }
