@@ -94,7 +94,8 @@ tf.viz.cards(tf.smi())
 
 # %% [markdown]
 # In the picture, the pale area is what a program **holds**: no other program can have it. Full colour is what its
-# tensors **use**; here that is too little to be seen.
+# tensors **use**; here that is too little to be seen. (To see it change while programs start and end, run
+# `%dtf_smi --live` in a cell of its own, and keep that picture in sight.)
 #
 # <details><summary><b>Show why</b></summary>
 #

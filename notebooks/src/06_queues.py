@@ -461,7 +461,8 @@ while not ended and str(cluster.waits()).count(" waits at ") < 2:
 # `%dtf_queues` draws which op waits for which, and how full the queues are. From an op an arrow leads to
 # its queue, with what it wants there. From a queue an arrow asks: *which program could bring it, and what is that
 # program doing?* It may be one that has done so before, or one whose graph could. If the answers make a circle, you
-# have found your deadlock. (`cluster.waits()` has the same as lines of text.)
+# have found your deadlock. (`cluster.waits()` has the same as lines of text.) `%dtf_queues cluster --live` goes on
+# drawing while other cells run: in a cell above a program that gets stuck, it shows how it comes to that.
 #
 # Somebody from outside can break the circle, by closing the queues. **Predict: is a plain `close` enough?**
 
