@@ -21,7 +21,7 @@ def count_together_fourteenth(workers, steps):
                 time.sleep(0.002)
             for _ in range(steps):
                 sess.run(more)
-            return int(sess.run(total))  # whoever adds last reads after all others have added
+            return int(sess.run(total))  # the client that adds last reads after all others have added
 
     with tf.Cluster(ps=1, worker=workers) as cluster:
         return max(cluster.run(work))
