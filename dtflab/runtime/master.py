@@ -418,11 +418,11 @@ class MasterSession:
         return timeout_ms / 1000 if timeout_ms > 0 else None
 
     def _new_step(self, make: NewStep[S], options: RunOptions | None, first: bool = False) -> S:
-        # A first step is slow anyway. In virtual time a trace would change it: it travels with the answer.
-        wanted = options.trace_level > 0 if options is not None else first and self.master.clock is REAL
-        trace = trace_of(self.master.clock, wanted)
+        # A first step is slow anyway. From other processes a trace would have to travel, in virtual time, too.
+        first = first and self.master.clock is REAL and all(worker.local() for worker in self._workers.values())
+        wanted = first if options is None else options.trace_level > 0
         # Its number is a signed one of 64 bits above 0 on the wire.
-        step = make(from_system() >> 2, self.master.clock, self._timeout(options), trace)
+        step = make(from_system() >> 2, self.master.clock, self._timeout(options), trace_of(self.master.clock, wanted))
         step.inter_op = self._inter_op if options is None else self.master.inter_op_pool(options)
         return step
 
