@@ -121,8 +121,8 @@ def test_the_client_hears_of_a_queue_in_another_task(wire, said, monkeypatch):
             with running(sess, y) as found:
                 line = "/job:lab/task:1/device:CPU:0: take waits at FIFOQueue 'q' with 0 of 3 elements"
                 until(lambda: any(line in text for text in said), "it is said")
-                if wire == "link":  # from the task to its master, and from there to the client
-                    until(lambda: sum(line in text for _, text in news) == 2, "it has come")
+                if wire == "link":  # from the task to its master, and from there to the client; perhaps several times
+                    until(lambda: sum(line in text for _, text in news) >= 2, "it has come")
                 sess.run(put)
             assert found == [2.0]
 
