@@ -84,7 +84,7 @@ def _trace_of(session: BaseSession, what: Any) -> Any:
     names = {op.name for op in fetched(what)}
     with contextlib.suppress(NotImplementedError):  # in another process
         for kind in reversed([*session.master_session().signatures.values()]):
-            if kind.first is not None and names <= {node.name for node in kind.nodes}:
+            if kind.first is not None and kind.first.wanted and names <= {node.name for node in kind.nodes}:
                 kind.first.write(found := StepStats())
                 return found
     return None
