@@ -46,9 +46,10 @@ except argparse.ArgumentError as error:
 #
 # Train on batches of 32 images of `digits.train`; the other images only try the net out. The loss is the mean cross
 # entropy of the batch and nothing else, and the optimizer applies its gradient as it is: no penalty on large weights,
-# nothing clipped. All variables of the net are trained. Count the steps in the *global step*. Then **return** the share of the **validation** images for which the net is right, a number from 0 to 1. The
-# variables stay on the cluster, for the next exercise. `train_net` may be called several times, so it makes its own
-# graph.
+# nothing clipped. All variables of the net are trained. Count the steps in the *global step*.
+#
+# Then **return** the share of the **validation** images for which the net is right, a number from 0 to 1. The variables
+# stay on the cluster, for the next exercise. `train_net` may be called several times, so it makes its own graph.
 
 
 # %%
