@@ -218,7 +218,7 @@ class _Signature:
         self.parts = parts
         self.report: Report | None = None  # of its steps that are blocked, if they can be
         self.first: StepStatsCollector | None = None  # what its first step did when
-        # Then its steps leave a rendezvous behind.
+        # Whether its steps leave a rendezvous behind.
         self.transfers = len({node.device for part in parts.values() for node in part}) > 1
 
 
@@ -418,7 +418,7 @@ class MasterSession:
         return timeout_ms / 1000 if timeout_ms > 0 else None
 
     def _new_step(self, make: NewStep[S], options: RunOptions | None, first: bool = False) -> S:
-        # A first step is slow anyway. From other processes a trace would have to travel, in virtual time, too.
+        # A first step is slow anyway. But a trace that travels makes another step of it, as in virtual time.
         first = first and self.master.clock is REAL and all(worker.local() for worker in self._workers.values())
         wanted = first if options is None else options.trace_level > 0
         # Its number is a signed one of 64 bits above 0 on the wire.

@@ -131,9 +131,9 @@ class Bands:
             y = rows[-1].y + _height(rows[-1])
         received = [transfer for transfer in self.trace.transfers if transfer.device == device]
         y += 4 if received else 0
-        for row in self._receiving(received, y):
-            rows.append(row)
-            y += RECEIVE_ROW
+        waits = self._receiving(received, y)
+        rows += waits
+        y += RECEIVE_ROW * len(waits)
         if quiet:
             rows.append(self._fold([threads[name] for name in quiet], y))
             y += FOLDED

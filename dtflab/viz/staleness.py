@@ -67,9 +67,9 @@ def staleness(log: StalenessLog, *, title: str = "Staleness") -> Picture:
     heading, width = marks.heading(title, summary), room()
     legend, height = _legend(log, width, heading.height + 8)
     ages, over_time = _places(heading.height + 8 + height + _HEAD, width)
-    first, second = join(_histogram(log, edges, used, lost, ages)), join(_traces(log, over_time))
-    widened = _widened(over_time, second)
-    parts = [legend, first if over_time[0] > ages[0] else _widened(ages, first), widened]
+    bars, traces = _histogram(log, edges, used, lost, ages), _widened(over_time, _traces(log, over_time))
+    are_stacked = ages[0] == over_time[0]
+    parts = [legend, *([_widened(ages, bars)] if are_stacked else bars), traces]
     heads = ("worker", "gradients", "mean staleness", "largest", "dropped")
     rows = [[f"worker:{worker}", *_row(log.of(worker))] for worker in log.workers]
     by_age = [[_range(first, end), int(n), int(m)] for first, end, n, m in zip(edges, edges[1:], used, lost)]
@@ -86,9 +86,9 @@ def _places(top: float, width: float) -> tuple[_Place, _Place]:
     return (44.0, top, 290.0), (402.0, top, width - 406)
 
 
-def _widened(place: _Place, plot: Markup) -> Markup:
+def _widened(place: _Place, plot: Iterator[Markup]) -> Markup:
     left, _, width = place
-    return marks.stretch((left, left + width), plot)
+    return marks.stretch((left, left + width), *plot)
 
 
 def _row(log: StalenessLog) -> list[Any]:
