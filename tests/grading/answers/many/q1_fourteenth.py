@@ -1,4 +1,4 @@
-"""Answers to many/q1: a second author's."""
+"""Answers to many/q1 by a second author, one right and three wrong."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""Answers to memory/q1: a second author's."""
+"""Answers to memory/q1 by a second author, two right and two wrong."""
 
 import math
 

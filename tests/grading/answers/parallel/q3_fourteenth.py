@@ -1,4 +1,4 @@
-"""Answers to parallel/q3: a second author's."""
+"""Answers to parallel/q3 by a second author, one right and three wrong."""
 
 import graphlib
 

@@ -1,4 +1,4 @@
-"""Answers to queues/q1: a second author's."""
+"""Answers to queues/q1 by a second author, one right and three wrong."""
 
 import dtflab as tf
 

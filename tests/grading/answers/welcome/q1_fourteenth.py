@@ -1,4 +1,4 @@
-"""Answers to welcome/q1: a second author's."""
+"""Answers to welcome/q1 by a second author, one right and three wrong."""
 
 import threading
 import time
