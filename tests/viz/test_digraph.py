@@ -204,7 +204,7 @@ def test_in_virtual_time_a_first_step_is_not_traced():
             sess.run(there, {both: np.ones([2, 4])})
             found = viz.digraph(there).nodes["there"]
             assert found["device"] == worker() and found["start_us"] is None
-        with tf.Session(cluster.target) as sess, tf.watch([].append):  # nodes tell of their ends, and nothing is kept
+        with tf.Session(cluster.target) as sess, tf.watch([].append):  # each node is heard of, none is kept
             sess.run(there, {both: np.ones([2, 4])})
             assert viz.digraph(there).nodes["there"]["start_us"] is None
 
