@@ -32,9 +32,9 @@ def digraph(
     `placement` maps names of ops to devices. An op that it doesn't name is where the trace says that it ran, and one
     that the trace doesn't name (a fed placeholder, control flow) has the device that the program asked for, or ''.
     Pass a session instead of both for the devices that it put its ops on, and its newest trace, `sess.trace(fetches)`;
-    without one, the first step that ran the fetches, which each session traces (not in virtual time, and not where a
-    task is in another process). Without both, it is the newest session of that graph that has traced a step, or else
-    has run one.
+    without one, the first step that ran the fetches. (A session traces those of its first 20 kinds of steps, but not in
+    virtual time, nor where a task is in another process.) Without both, it is the newest session of that graph that has
+    traced a step, or else has run one.
 
     Node attributes: op, device, scope, line, start_us and end_us (None where not traced), and bytes (of all outputs).
     Edge attributes: tensor (or `a:0, a:1`), kind ('data', 'control' or 'transfer': data between two devices),

@@ -197,6 +197,15 @@ def test_without_a_trace_the_times_are_those_of_the_first_step_that_ran_the_fetc
         assert viz.digraph(twice).nodes["twice"]["end_us"] == first["twice"], "of the newest kind that ran it"
 
 
+def test_a_loop_that_adds_ops_is_not_traced_in_every_turn():
+    with tf.Graph().as_default(), tf.Session() as sess:
+        ops = [tf.constant(float(i)) * 2.0 for i in range(21)]
+        for op in ops:
+            sess.run(op)
+        ends = [viz.digraph(op).nodes[op.op.name]["end_us"] for op in ops]
+        assert None not in ends[:20] and ends[20] is None
+
+
 def test_in_virtual_time_a_first_step_is_not_traced():
     with tf.Graph().as_default(), tf.Cluster(ps=1, worker=1, clock="virtual") as cluster:
         there, both = unpinned()
