@@ -249,7 +249,7 @@ class MasterSession:
         self._partial_runs: dict[str, PartialRun] = {}
         self._steps: weakref.WeakSet[Steps] = weakref.WeakSet()  # those that somebody has in hand
         self._lock = threading.Lock()
-        self._closed = False
+        self._closed: errors.OpError | None = None  # why it is
         self.devices = [renamed(d, task) for task, worker in workers.items() for d in worker.get_status()]
         # Unsigned in this message; attributes of nodes, where they go, are signed.
         self._incarnations = {d.name: d.incarnation - (d.incarnation >> 63 << 64) for d in self.devices}
@@ -410,8 +410,8 @@ class MasterSession:
                 self._workers[task].cleanup_graph(step_id, error)
 
     def _check_open(self) -> None:
-        if self._closed:
-            raise errors.CancelledError.of("Session has been closed.")
+        if self._closed is not None:
+            raise self._closed.with_traceback(None)
 
     def _timeout(self, options: RunOptions | None) -> float | None:
         """Seconds that a step may take, if there is a limit."""
@@ -459,7 +459,7 @@ class MasterSession:
     def close(self, error: errors.OpError | None = None) -> None:
         """End the steps that run, refuse new ones, let go of partitions and kernel state on every task."""
         with self._lock:
-            self._closed = True
+            self._closed = error or errors.CancelledError.of("Session has been closed.")
         closed = errors.CancelledError.of("Step was cancelled by an explicit call to `Session::Close()`.")
         for step in list(self._running.values()):
             step.cancel(error or closed)

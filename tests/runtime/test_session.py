@@ -457,3 +457,13 @@ def test_a_step_that_is_cancelled_twice_tells_the_first_reason():
     step.cancel(errors.UnavailableError(None, None, "the task was stopped"))
     with pytest.raises(errors.CancelledError, match="the session was closed"):
         step.drive()
+
+
+def test_a_step_that_comes_while_its_master_ends_hears_why():
+    """The step that is not yet among those which the end of a session cancels."""
+    with tf.Graph().as_default(), tf.Session() as sess:
+        one = tf.constant(1.0)
+        sess.run(one)
+        sess.master_session().close(tf.errors.UnavailableError(None, None, "the task was killed"))
+        with pytest.raises(tf.errors.UnavailableError, match="the task was killed"):
+            sess.run(one)
