@@ -90,13 +90,20 @@ def seconds_together(processes: Sequence[ServerProcess], steps: int) -> float:
     return time.perf_counter() - start
 
 
+_kept: list[socket.socket] = []
+
+
 def free_addresses(count: int) -> list[str]:
-    """Loopback addresses that nobody uses now."""
-    sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
-    addresses = [f"localhost:{s.getsockname()[1]}" for s in sockets]
-    for s in sockets:
-        s.close()
-    return addresses
+    """Loopback addresses that nobody uses now.
+
+    They stay bound, without listening: so none is given away before its server is there, which may bind it too.
+    """
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        each.bind(("127.0.0.1", 0))
+    _kept.extend(sockets)
+    return [f"localhost:{each.getsockname()[1]}" for each in sockets]
 
 
 def free_cluster(**tasks: int) -> dict[str, list[str]]:
