@@ -177,13 +177,14 @@ class VirtualStep(Step):
 class _Kernel:
     """A node of a step at its processor."""
 
-    __slots__ = ("_error", "_n", "_plan", "_started", "_step", "_value", "_work")
+    __slots__ = ("_args", "_error", "_n", "_plan", "_started", "_step", "_value", "_work")
 
     def __init__(self, step: VirtualStep, plan: Plan, work: Iteration, n: int) -> None:
         self._step = step
         self._plan = plan
         self._work = work
         self._n = n
+        self._args: list[Any] = []  # an input stays until its reader is done
         self._value: Any = None
         self._error: Exception | None = None
 
@@ -199,7 +200,7 @@ class _Kernel:
         if step.must_stop():
             return 0.0
         item = work.executor.items[n]
-        args = work.inputs[item.slots]
+        self._args = args = work.inputs[item.slots]
         work.inputs[item.slots] = item.empty
         before, SOURCE.draw = SOURCE.draw, step.draw
         try:
@@ -235,6 +236,7 @@ class _Kernel:
                 step.trace.lane = lane
                 work.record(n, self._started, self._value)
                 step.trace.lane = _CLIENT
+        self._args.clear()
         work.finish(n, [self._value, error])
         step._go_on()
 

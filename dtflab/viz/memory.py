@@ -187,7 +187,7 @@ class _Band:
             for i in range(len(self.times) - 1):
                 if top[i] > base[i]:
                     x, y = self.x(self.times[i]), self.level(top[i])
-                    pieces.append(_Piece(x, y, self.x(self.times[i + 1]) - x, self.level(base[i]) - y))
+                    pieces.append(_Piece(x, y, max(1.0, self.x(self.times[i + 1]) - x), self.level(base[i]) - y))
             yield layer, pieces
             base = top
 

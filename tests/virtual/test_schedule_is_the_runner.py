@@ -61,8 +61,28 @@ def test_what_the_runner_measured_gives_the_schedule_of_the_estimates():
     assert schedule.makespan == pytest.approx(seconds, rel=1e-3)
 
 
+def test_an_input_stays_until_its_reader_is_done():
+    def chain():
+        with tf.device("/gpu:0"):
+            first = tf.fill([256, 256], 0.5, name="first")
+            second = tf.matmul(first, first, name="second")
+            return tf.matmul(second, second, name="third").op
+
+    _, _, trace, _ = on_machines(chain)
+    stats = {node.node_name: node for device in trace.step_stats.dev_stats for node in device.node_stats}
+    for name, reader in (("first", "second"), ("second", "third")):
+        (freed,) = (
+            record.alloc_micros
+            for memory in stats[name].memory
+            for record in memory.allocation_records
+            if record.alloc_bytes < 0
+        )
+        begun, ended = stats[reader].all_start_micros, stats[reader].all_start_micros + stats[reader].all_end_rel_micros
+        assert begun + 5 < ended <= freed + 1  # in whole microseconds
+
+
 def test_memory_is_what_the_simulated_cards_hold_at_their_fullest():
-    """No less, but for what the allocator rounds up; some more, for kernels that write over an argument."""
+    """No less, but for what the allocator rounds up (1 MiB lies in a chunk of 1.3); some more: kernels write in place."""
     _, nodes, trace, machines = on_machines(perceptron)
     held: dict[str, int] = {}
     for device in trace.step_stats.dev_stats:
@@ -71,4 +91,4 @@ def test_memory_is_what_the_simulated_cards_hold_at_their_fullest():
                 held[device.device] = max(held.get(device.device, 0), memory.allocator_bytes_in_use)
     peak = simulate(tasks_of(nodes, machines), machines).peak
     assert len(held) == 2
-    assert all(0.999 * held[device] <= peak[device] <= 1.1 * held[device] for device in held)
+    assert all(0.95 * held[device] <= peak[device] <= 1.1 * held[device] for device in held)
