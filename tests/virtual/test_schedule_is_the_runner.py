@@ -82,7 +82,7 @@ def test_an_input_stays_until_its_reader_is_done():
 
 
 def test_memory_is_what_the_simulated_cards_hold_at_their_fullest():
-    """No less, but for what the allocator rounds up (1 MiB lies in a chunk of 1.3); some more: kernels write in place."""
+    """No less, but for what the allocator rounds up (1 MiB has a chunk of 1.3); some more: kernels write in place."""
     _, nodes, trace, machines = on_machines(perceptron)
     held: dict[str, int] = {}
     for device in trace.step_stats.dev_stats:
