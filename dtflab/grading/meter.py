@@ -3,7 +3,8 @@
 On a busy machine a program gets the processor now and then only. By the clock on the wall, the same answer would have
 its mark on one machine and be stopped on another. So a second counts as much as the program had of the processor. If it
 had next to nothing, it waits, and the second counts fully, or it is starved: its threads are ready to run and get no
-processor. Linux tells these apart: of each thread it counts for how long it was ready and did not run.
+processor. Linux tells these apart: of each thread it counts for how long it was ready and did not run. Nor does it wait
+while the one that looks is late, because the whole process was stopped, or while a thread waits for a disk.
 
 Rules: a second never counts for more than one, so that many threads cost no more than one; and never for less than a
 32nd, so that every limit has an end. A program that comes to that end without having had its seconds is `starved`:
@@ -14,6 +15,7 @@ processor seems to wait.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 import time
@@ -30,7 +32,7 @@ _MOST_OF_IT = 0.9
 
 
 class Threads(NamedTuple):
-    """For how long each thread was ready until it last ran, in seconds, and which threads are ready now."""
+    """For how long each thread was ready until it last ran, in seconds, and which are ready now, or wait for a disk."""
 
     ready: Mapping[int, float] = {}
     now: Container[int] = ()
@@ -58,24 +60,26 @@ class Meter:
         self.seconds = 0.0  # that count so far
         self._while = min(_WHILE, limit / 4)
         self._began, self._used, self._before = now, used, 0.0
+        self._due, self._late = math.inf, 0.0  # the next look, and by how much those of this while were late
         self._had = 0.0  # of them, what it computed or waited for
 
     def look(self, now: float, used: Used) -> bool:
         """Whether the limit is reached. Whether it waits is decided at the end of each while."""
         wall = now - self._began
+        self._late += max(0.0, now - self._due)
         had = used.processor - self._used.processor  # had < 0: a process has ended, and took its time along
         if wall < self._while:
             self.seconds = self._before + min(wall, max(had, LEAST * wall))
         else:
-            true = counted(wall, had, _ready(self._used.threads, used.threads, wall))
+            true = counted(wall, had, _ready(self._used.threads, used.threads, wall) + self._late)
             self._had += true
             self.seconds = self._before = self._before + max(true, LEAST * wall)
-            self._began, self._used = now, used
+            self._began, self._used, self._late = now, used, 0.0
         return self.seconds >= self.limit
 
     def go_on(self, now: float, used: Used) -> None:
         """Count nothing for the time since the last look: the one that looks was stopped itself."""
-        self._began, self._used = now, used
+        self._began, self._used, self._late = now, used, 0.0
 
     @property
     def starved(self) -> bool:
@@ -84,7 +88,9 @@ class Meter:
 
     def pause(self, now: float) -> float:
         """Seconds on the wall after which the next look may bring something new."""
-        return max(0.01, min(self.limit - self.seconds, self._began + self._while - now))
+        pause = max(0.01, min(self.limit - self.seconds, self._began + self._while - now))
+        self._due = now + pause
+        return pause
 
 
 def _ready(before: Threads, after: Threads, wall: float) -> float:
@@ -144,7 +150,7 @@ def threads(pids: Iterable[int], looks: int = 0) -> Threads:
                 seconds = int((folder / "schedstat").read_text().split()[1]) / 1e9
                 state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
                 ready[number] = seconds
-                now |= {number} if state == "R" and number != looks else set()
+                now |= {number} if state in "RD" and number != looks else set()
     return Threads(ready, now)
 
 

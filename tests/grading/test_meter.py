@@ -135,6 +135,34 @@ def test_the_time_in_which_the_grader_itself_was_stopped_does_not_count():
     assert not watch.look(902.0, meter.Used(5.0)) and watch.seconds == 2
 
 
+def test_while_the_one_that_looks_is_late_nobody_waits():
+    """The whole process was stopped, as by a lid that was closed, or by a machine that saves itself."""
+    watch = meter.Meter(4, 0.0, meter.Used())
+    assert watch.pause(0.0) == 1
+    assert not watch.look(90.0, meter.Used(0.5)) and watch.seconds == pytest.approx(90 * meter.LEAST)
+    watch = meter.Meter(4, 0.0, meter.Used())
+    watch.pause(0.0)
+    assert not watch.look(3.0, meter.Used()) and watch.seconds == 1
+    assert watch.pause(3.0) == 1
+    assert not watch.look(4.0, meter.Used()) and watch.seconds == 2
+
+
+def test_who_computes_while_the_one_that_looks_is_late_has_had_it():
+    """It may keep the interpreter's lock."""
+    watch = meter.Meter(4, 0.0, meter.Used())
+    watch.pause(0.0)
+    assert watch.look(5.0, meter.Used(5.0)) and not watch.starved
+
+
+@pytest.mark.parametrize(("state", "waits"), [("S", True), ("R", False), ("D", False)])
+def test_who_waits_for_a_disk_is_ready(state, waits, tmp_path, monkeypatch):
+    (folder := tmp_path / "7" / "task" / "8").mkdir(parents=True)
+    (folder / "schedstat").write_text("5 2000000000 3\n")
+    (folder / "stat").write_text(f"8 (a (name)) {state} 1 2 3\n")
+    monkeypatch.setattr(meter, "PROC", tmp_path)
+    assert meter.threads([7]) == meter.Threads({8: 2.0}, set() if waits else {8})
+
+
 def test_a_thread_that_is_ready_at_a_look_was_ready_since_the_last_one():
     """Linux counts that only when it runs again."""
     watch = meter.Meter(10, 0.0, meter.Used(0.0, meter.Threads({1: 50.0})))
