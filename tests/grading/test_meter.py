@@ -148,7 +148,7 @@ def test_while_the_one_that_looks_is_late_nobody_waits():
 
 
 def test_who_computes_while_the_one_that_looks_is_late_has_had_it():
-    """It may keep the interpreter's lock."""
+    """An answer may keep the interpreter's lock."""
     watch = meter.Meter(4, 0.0, meter.Used())
     watch.pause(0.0)
     assert watch.look(5.0, meter.Used(5.0)) and not watch.starved
