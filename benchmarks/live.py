@@ -73,14 +73,18 @@ def _variables(name: str) -> tuple[tf.Variable, tf.Variable]:
 
 
 def step(events: int) -> StepStats:
-    """A trace of kernels of 5 to 50 microseconds, one after the other on each device."""
+    """A trace of kernels of 5 to 50 microseconds, one after the other on each device; each tenth reads what is sent."""
     stats = StepStats()
-    for device in range(DEVICES):
-        record = stats.dev_stats.add(device=f"/job:worker/replica:0/task:{device}/device:CPU:0")
-        end = 0
+    names = [f"/job:worker/replica:0/task:{device}/device:CPU:0" for device in range(DEVICES)]
+    for device, name in enumerate(names):
+        record, end = stats.dev_stats.add(device=name), 0
         for i in range(events // DEVICES):
             start, end = end + i % 3, end + 5 + (i * 7 + device) % 46
-            node = record.node_stats.add(node_name=f"op{i}", timeline_label=f"op{i} = MatMul()")
+            read = f"op{device - 1}_{i - 2}" if device and i % 10 == 9 else ""
+            node = record.node_stats.add(node_name=f"op{device}_{i}", timeline_label=f"op{device}_{i} = MatMul({read})")
+            if i % 10 == 8 and device:
+                sent = f"[4096B] op{device - 1}_{i - 1}:0 from {names[device - 1]} to {name}"
+                node.node_name, node.timeline_label = "RecvTensor", sent
             node.all_start_micros, node.all_end_rel_micros = start, end - start
     return stats
 
