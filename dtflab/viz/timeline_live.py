@@ -32,7 +32,7 @@ def data(
     rows += [(*rows[i][:2], inner) for i, row in folds for inner in row.folded]
     bars = [(i, event) for i, (_, _, row) in enumerate(rows) if not row.folded for event in row.events]
     waits = [(i, transfer) for i, (_, _, row) in enumerate(rows) if not row.folded for transfer in row.transfers]
-    number = {id(event): i for i, (_, event) in enumerate(bars)}
+    number = {id(span): i for spans in (bars, waits) for i, (_, span) in enumerate(spans)}
     lines, idle = _Lines(graph), Idle(bands.trace)
     single = bands.single()  # where most bars are merged, these have their last input
     first = {one.device: i for i, (_, one, _) in reversed(list(enumerate(rows)))}
@@ -80,7 +80,13 @@ def data(
             ("start", "end", "row", "why"),
             [(round(g.start, 3), round(g.end, 3), first[g.device], texts.of(g.why)) for g in gaps],
         ),
-        "critical": [number[id(event)] for event in idle.critical_path() if id(event) in number],
+        "critical": columns(
+            ("is_wait", "index", "start", "end"),
+            [
+                (int(isinstance(what, Transfer)), number.get(id(what), -1), round(start, 3), round(end, 3))
+                for what, start, end in idle.critical_path()
+            ],
+        ),
         "texts": texts.values,
         "looks": [*map(colours, looks.values)],
     }  # fmt: skip

@@ -215,8 +215,8 @@ for _ in range(2):
 
 # %% [markdown]
 # In the picture: click an empty place in a band, and it says what that device was waiting for. Press <kbd>C</kbd> for
-# the *critical path*, the ops that made the step this long. Press <kbd>W</kbd> and <kbd>S</kbd> to zoom, and drag to
-# move along.
+# the *critical path*, the ops and transfers that made the step this long. Press <kbd>W</kbd> and <kbd>S</kbd> to zoom,
+# and drag to move along.
 #
 # <details><summary><b>Show why</b></summary>
 #

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import dtflab
 import dtflab as tf
 from dtflab.viz.bands import Bands
@@ -154,15 +156,70 @@ def test_a_gap_before_an_op_that_was_ready_says_so():
     assert gap.why == "b was ready, but no thread began it for 40.0 µs"
 
 
-def test_the_critical_path_goes_back_over_the_slowest_worker():
-    assert [event.name for event in Idle(STEP).critical_path()] == ["w", "b", "sum"]
+def path(step):
+    """The critical path; tensors have the name that they have as outputs."""
+    parts = [
+        (p.what.name if isinstance(p.what, trace.Event) else p.what.tensor, p.start, p.end)
+        for p in Idle(step).critical_path()
+    ]
+    assert all(end <= start for (_, _, end), (_, start, _) in itertools.pairwise(parts)), "parts overlap"
+    return parts
+
+
+SLOWEST = [("w", 0, 10), ("w:0", 10, 50), ("b", 50, 90), ("b:0", 90, 95), ("sum", 95, 100)]
+
+
+def test_the_critical_path_goes_back_over_the_slowest_worker_and_its_transfers():
+    """A transfer counts from when its tensor was made, not from when it was asked for."""
+    assert path(STEP) == SLOWEST
 
 
 def test_the_critical_path_goes_on_behind_an_op_that_takes_no_time():
     ended = STEP._replace(events=[*STEP.events, event("train", PS, 100, 100)])
-    assert [event.name for event in Idle(ended).critical_path()] == ["w", "b", "sum", "train"]
+    assert path(ended) == [*SLOWEST, ("train", 100, 100)]
 
 
 def test_the_critical_path_stays_on_a_device_where_no_tensor_was_waited_for():
     step = trace.Trace([event("a", ZERO, 0, 10), event("b", ZERO, 10, 30), event("x", ONE, 0, 5)], [], 30.0)
-    assert [event.name for event in Idle(step).critical_path()] == ["a", "b"]
+    assert path(step) == [("a", 0, 10), ("b", 10, 30)]
+
+
+def test_the_critical_path_leaves_out_what_was_waiting():
+    """The tensor is asked for late, at 20, and no thread takes the last op at once."""
+    events = [event("w", PS, 2, 10), event("a", ZERO, 41, 60)]
+    step = trace.Trace(events, [sent("w:0", PS, ZERO, 20, 40)], 60.0)
+    assert path(step) == [("w", 2, 10), ("w:0", 20, 40), ("a", 41, 60)]
+
+
+def test_the_critical_path_of_a_tensor_that_was_asked_for_late_goes_over_what_ran_until_then():
+    events = [event("w", PS, 0, 5), event("before", ZERO, 3, 20), event("a", ZERO, 40, 60)]
+    step = trace.Trace(events, [sent("w:0", PS, ZERO, 20, 40)], 60.0)
+    assert path(step) == [("before", 3, 20), ("w:0", 20, 40), ("a", 40, 60)]
+
+
+def test_the_critical_path_allows_for_clocks_that_know_a_quarter_of_a_microsecond():
+    """The op before the last ends, by the times since 1970 that a trace has, after that one has begun."""
+    events = [event("early", ZERO, 0, 10), event("late", ZERO, 5, 50.4), event("end", ZERO, 50, 60)]
+    assert path(trace.Trace(events, [], 60.0)) == [("late", 5, 50.4), ("end", 50.4, 60)]
+
+
+def test_the_critical_path_ends_with_the_transfer_that_the_step_ends_with():
+    step = trace.Trace([event("w", PS, 0, 10)], [sent("w:0", PS, ZERO, 0, 40)], 40.0)
+    assert path(step) == [("w", 0, 10), ("w:0", 10, 40)]
+
+
+def test_the_critical_path_goes_on_where_a_tensor_was_asked_for_that_no_op_made():
+    events = [event("a", ZERO, 0, 10), event("b", ZERO, 30, 40)]
+    assert path(trace.Trace(events, [sent("fed:0", PS, ZERO, 10, 30)], 40.0)) == [
+        ("a", 0, 10), ("fed:0", 10, 30), ("b", 30, 40),
+    ]  # fmt: skip
+
+
+def test_a_picture_knows_the_bars_of_its_critical_path():
+    data = live(traced(mlp()))
+    for part in rows_of(data["critical"]):
+        of = rows_of(data["waits" if part["is_wait"] else "bars"])[part["index"]]
+        assert of["start"] <= part["start"] <= part["end"] == of["end"]
+    times = [part["end"] - part["start"] for part in rows_of(data["critical"])]
+    assert round(sum(times), 3) == data["total"], "nothing waits in a step whose ops start when their inputs are there"
+    assert {*data["critical"]["is_wait"]} == {0, 1}

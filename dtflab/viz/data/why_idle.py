@@ -18,7 +18,7 @@ from dtflab.viz.drawing.palette import look
 from dtflab.viz.drawing.units import duration
 
 _NEAR = 1.0  # microseconds between the arrival of a tensor and the op that waited for it, next to a share of the wait
-_CLOCK = 0.25  # microseconds: a time since 1970 is not known better
+_CLOCK = 0.5  # microseconds: of two moments since 1970, each is known to a quarter
 _LEAST = 1 / 500  # of the step: a shorter gap is not explained
 _RECEIVED = re.compile(r"^edge_\d+_|/to_job_\w+/.+/recv$")  # what partitioning adds to the name of an input
 
@@ -32,6 +32,14 @@ class Gap(NamedTuple):
     start: float
     end: float
     why: str
+
+
+class Part(NamedTuple):
+    """An op or a transfer of the critical path, and from when to when the step's end waited for it, in microseconds."""
+
+    what: Event | Transfer
+    start: float
+    end: float
 
 
 class Idle:
@@ -89,8 +97,11 @@ class Idle:
 
     def _leaves(self, transfer: Transfer) -> float:
         """When a transfer can begin: the tensor has been made, and asked for."""
-        made = _last(self._runs.get((transfer.source, transfer.producer), ()), transfer.end)
+        made = self._made(transfer)
         return transfer.start if made is None else max(transfer.start, made.end)
+
+    def _made(self, transfer: Transfer) -> Event | None:
+        return _last(self._runs.get((transfer.source, transfer.producer), ()), transfer.end)
 
     def _pulls(self, arrived: Transfer, left: float) -> int:
         """How many tensors were on their way from the task of the sender to others, from then until the arrival."""
@@ -117,33 +128,41 @@ class Idle:
         end, what = max(found)
         return what, end
 
-    def critical_path(self) -> list[Event]:
-        """The ops from the last one back to the first, each the one that ended last before the next could begin.
+    def critical_path(self) -> list[Part]:
+        """The ops and transfers that the step's end waited for, each what ended last before the next could begin.
 
-        Where an op begins with the arrival of a tensor, the path goes on at the op that made it.
+        A transfer counts from when its tensor was made and asked for. Parts do not overlap: the rest of the step is
+        waiting.
         """
-        if not self._trace.events:
-            return []
-        event: Event | None = max(self._trace.events, key=lambda each: (each.end, each.start))
-        path: list[Event] = []
+        spans: list[Event | Transfer] = [*self._trace.events, *self._trace.transfers]
+        span = max(spans, key=lambda each: (each.end, self._begins(each)), default=None)
+        path: list[Event | Transfer] = []
         seen: set[int] = set()  # ops that take no time end when they begin: none may come twice
-        while event is not None and (not path or event.start <= path[-1].start):
-            path.append(event)
-            seen.add(id(event))
-            event = self._before(event, seen)
-        return path[::-1]
+        while span is not None and (not path or self._begins(span) <= self._begins(path[-1]) + _NEAR):
+            path.append(span)
+            seen.add(id(span))
+            span = self._before(span, seen)
+        parts: list[Part] = []
+        for span in path[::-1]:
+            start = max(self._begins(span), parts[-1].end if parts else 0.0)
+            parts.append(Part(span, start, max(start, span.end)))
+        return parts
 
-    def _before(self, event: Event, seen: set[int]) -> Event | None:
-        ended = self._ended[event.device]
-        i = bisect.bisect(ended, event.start + _CLOCK, key=_end) - 1
+    def _before(self, span: Event | Transfer, seen: set[int]) -> Event | Transfer | None:
+        ended = self._ended.get(span.device, [])
+        i = bisect.bisect(ended, span.start + _CLOCK, key=_end) - 1
         while i >= 0 and id(ended[i]) in seen:
             i -= 1
         here = ended[i] if i >= 0 else None
-        arrived = self._arrived(event.device, here.end if here else 0.0, event.start)
-        maker = here
-        if arrived is not None:
-            maker = _last(self._runs.get((arrived.source, arrived.producer), ()), arrived.end) or here
-        return None if maker is None or id(maker) in seen else maker
+        if isinstance(span, Transfer):  # its tensor was made, or it was asked for, whichever came last
+            made = self._made(span)
+            known = [each for each in (made, here) if each is not None and id(each) not in seen]
+            return max(known, key=_end, default=None)
+        arrived = self._arrived(span.device, here.end if here else 0.0, span.start)
+        return here if arrived is None or id(arrived) in seen else arrived
+
+    def _begins(self, span: Event | Transfer) -> float:
+        return self._leaves(span) if isinstance(span, Transfer) else span.start
 
 
 def _what(transfer: Transfer) -> str:

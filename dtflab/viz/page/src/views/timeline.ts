@@ -21,7 +21,7 @@ export interface Timeline {
   bars: Record<"start" | "end" | "row" | "look" | "name" | "op" | "kind" | "part" | "line" | "bytes" | "last" | "had", number[]>;
   waits: Record<"start" | "end" | "row" | "look" | "tensor" | "bytes" | "maker" | "source" | "target", number[]>;
   gaps: Record<"start" | "end" | "row" | "why", number[]>;
-  critical: number[]; // bars of the critical path, in their order
+  critical: Record<"is_wait" | "index" | "start" | "end", number[]>; // parts of the critical path, in their order
 }
 
 interface Row {
@@ -38,10 +38,11 @@ interface Row {
 const PART = 1, FAULT = 2, SENT = 3, COPIED = 4;
 
 type Hit = { kind: "bars" | "waits" | "gaps"; index: number };
+type Box = [x: number, y: number, width: number, height: number]; // pixels
 type Found = Hit & { kind: "bars" | "waits" };
 const MOST_ZOOM = 1e5, MOST_KINDS = 6; // kinds of ops that have a line of their own in the sums
 const ALMOST = 1 - Number.EPSILON; // idle, where all that ran took less than a trace's resolution
-const DASHES = [5, 3]; // of the critical path; what is chosen has a solid outline
+const DASHES = [5, 3], LEAST_DASHED = 6; // of the critical path, and pixels in which they can be told apart
 
 export function timeline(picture: Picture, data: Timeline): void {
   new Live(picture, data);
@@ -176,7 +177,7 @@ class Live {
       { label: "+", key: "w", says: "Zoom in", run: () => this.scale(1.5) },
       { label: "−", key: "s", says: "Zoom out", run: () => this.scale(1 / 1.5) },
       { label: "Sums", key: "r", says: "Sums of what is seen: busy, idle, bytes, by op", run: () => this.select(...(this.x.domain() as [number, number])) },
-      { label: "Critical path", key: "c", says: "Outline with dashes the ops that made the step this long", run: () => this.toggle("critical") },
+      { label: "Critical path", key: "c", says: "Outline with dashes the ops and transfers that made the step this long", run: () => this.toggle("critical") },
       ...(this.data.folds.length ? [{ label: "Fold", key: "i", says: "Open or fold the rows that are idle, and those of many tensors", run: () => this.foldAll() }] : []),
       { label: "For Perfetto", key: "e", says: "Save as a Chrome trace, for ui.perfetto.dev", run: () => this.export() },
     );
@@ -449,10 +450,10 @@ class Live {
       if (row.below) this.namesBelow(pen, row, bare, unit);
     });
     this.merged.style.visibility = this.merges ? "" : "hidden"; // it keeps its place
-    if (this.shows.critical) this.data.critical.forEach((bar) => this.outline(pen, "bars", bar, unit, DASHES));
+    if (this.shows.critical) this.drawCritical(pen, unit);
     const marked = this.chosen ?? this.hovered;
     if (marked && marked.kind !== "gaps") {
-      this.outline(pen, marked.kind, marked.index, unit);
+      this.outline(pen, this.box(marked.kind, marked.index, unit));
       this.arrows(pen, marked, unit);
     }
     if (marked?.kind === "gaps") this.drawGap(pen, marked.index, unit);
@@ -599,21 +600,33 @@ class Live {
     return true;
   }
 
-  private box(kind: Hit["kind"], index: number, unit: number): [number, number, number, number] {
+  private box(kind: Hit["kind"], index: number, unit: number): Box {
     const { start, end, row } = this.data[kind];
     const place = this.rows[row[index]!]!;
     const left = this.x(start[index]!);
     return [left, (place.y + 2) * unit, Math.max(this.x(end[index]!) - left, 2), (place.height - 4) * unit];
   }
 
-  private outline(pen: CanvasRenderingContext2D, kind: "bars" | "waits", index: number, unit: number, dashes: number[] = []): void {
-    const [x, y, width, height] = this.box(kind, index, unit);
+  private outline(pen: CanvasRenderingContext2D, [x, y, width, height]: Box, dashes: number[] = []): void {
     pen.strokeStyle = this.picture.colour("--fg");
     pen.lineWidth = 2;
     pen.setLineDash(dashes);
     pen.strokeRect(x - 1, y - 1, width + 2, height + 2);
     pen.setLineDash([]);
     pen.lineWidth = 1;
+  }
+
+  // Dashes around each part of the critical path; a part too narrow for them has a line below it.
+  private drawCritical(pen: CanvasRenderingContext2D, unit: number): void {
+    const { is_wait, index, start, end } = this.data.critical;
+    pen.fillStyle = this.picture.colour("--fg");
+    index.forEach((each, i) => {
+      if (each < 0) return; // a transfer for which there is no room
+      const [, y, , height] = this.box(is_wait[i] ? "waits" : "bars", each, unit);
+      const x = this.x(start[i]!), width = Math.max(this.x(end[i]!) - x, 2);
+      if (width < LEAST_DASHED) pen.fillRect(x, y + height, width, 2);
+      else this.outline(pen, [x, y, width, height], DASHES);
+    });
   }
 
   private drawGap(pen: CanvasRenderingContext2D, index: number, unit: number): void {
@@ -693,10 +706,15 @@ class Live {
   }
 
   private sayCritical(): void {
-    const { bars, critical } = this.data;
-    const busy = critical.reduce((sum, bar) => sum + bars.end[bar]! - bars.start[bar]!, 0);
+    const { is_wait, start, end } = this.data.critical;
+    const parts = is_wait.map((wait, i) => ({ wait, time: end[i]! - start[i]! }));
+    const [ops, sent] = [0, 1].map((kind) => parts.filter(({ wait }) => wait === kind)) as [typeof parts, typeof parts];
+    const sum = (of: typeof parts) => of.reduce((all, { time }) => all + time, 0);
+    const computes = `${plural(ops.length, "op")} ${ops.length === 1 ? "computes" : "compute"} for ${duration(sum(ops))}`;
+    const travels = `${plural(sent.length, "tensor")} ${sent.length === 1 ? "is" : "are"} on the way for ${duration(sum(sent))}`;
+    const waits = Math.max(0, Math.round((this.data.total - sum(parts)) * 1000) / 1000); // as the times are rounded
     this.picture.say(
-      `Critical path: ${critical.length} ${critical.length === 1 ? "op computes" : "ops compute"} for ${duration(busy)} of ${duration(this.data.total)}; the rest of it is waiting. Its ops have dashed outlines, the chosen one a solid one.`,
+      `Critical path of ${duration(this.data.total)}: ${computes}, ${travels}, and for ${duration(waits)} it only waits. Its parts have dashed outlines, narrow ones a line below them. The chosen bar has a solid outline.`,
     );
   }
 
