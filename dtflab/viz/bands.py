@@ -111,6 +111,13 @@ class Bands:
         """The transfers for which there was room."""
         return [transfer for transfer in self.trace.transfers if id(transfer) in self._row_of]
 
+    def left_out(self, band: Band) -> list[Row]:
+        """The tensors of a device for which there is no room, in a row without height, if there are any."""
+        device = band.look.device
+        sent = [e for e in self.trace.details if e.device == device and id(e) not in self._row_of]
+        received = [t for t in self.trace.transfers if t.device == device and id(t) not in self._row_of]
+        return [Row("", band.y, 0.0, events=sent, transfers=received)] if sent or received else []
+
     def x(self, time: float) -> float:
         return self.left + time / self.trace.total * (self.right - self.left)
 

@@ -11,7 +11,7 @@ from typing import Any
 from dtflab.base.text_table import percent
 from dtflab.graph.node_names import readable
 from dtflab.graph.scopes import get_default_graph
-from dtflab.viz.bands import Bands
+from dtflab.viz.bands import Bands, thread_label
 from dtflab.viz.data.graph_ops import ops_of
 from dtflab.viz.data.step_trace import MOVED, Event, Transfer
 from dtflab.viz.data.why_idle import Idle
@@ -30,6 +30,7 @@ def data(
     rows = [(i, band.look, row) for i, band in enumerate(bands.bands) for row in band.rows]
     folds = [(i, row) for i, (_, _, row) in enumerate(rows) if row.folded]
     rows += [(*rows[i][:2], inner) for i, row in folds for inner in row.folded]
+    rows += [(i, band.look, row) for i, band in enumerate(bands.bands) for row in bands.left_out(band)]
     bars = [(i, event) for i, (_, _, row) in enumerate(rows) if not row.folded for event in row.events]
     waits = [(i, transfer) for i, (_, _, row) in enumerate(rows) if not row.folded for transfer in row.transfers]
     number = {id(span): i for spans in (bars, waits) for i, (_, span) in enumerate(spans)}
@@ -48,6 +49,7 @@ def data(
             {
                 "y": row.y + AXIS, "height": row.height, "band": band, "device": one.label, "below": bool(row.names),
                 "label": row.label, "idle": None if row.idle is None else f"{percent(row.idle)} idle",
+                "thread": thread_label(row.events[0]) if row.events else "",
             }
             for band, one, row in rows
         ],
@@ -83,7 +85,7 @@ def data(
         "critical": columns(
             ("is_wait", "index", "start", "end"),
             [
-                (int(isinstance(what, Transfer)), number.get(id(what), -1), round(start, 3), round(end, 3))
+                (int(isinstance(what, Transfer)), number[id(what)], round(start, 3), round(end, 3))
                 for what, start, end in idle.critical_path()
             ],
         ),

@@ -8,7 +8,8 @@
 // `broken` words of printed outputs that go on in the next line though they have room in one, and `over` are the pixels
 // by which it is wider than the window.
 // STEPS are those of open_notebook.mjs in pictures, its audit, of the outputs or of {"audit": "PART"}, and
-// {"width": 1920}: make the window that wide, and put into `wide` how large the pictures are then. EXPECTED is a JSON
+// {"width": 1920}: make the window that wide, and put into `wide` how large the pictures are then; of a step with
+// "saves" the file that the page then saves goes into `saved`. EXPECTED is a JSON
 // file: for each place of the sliders, in their order, the code and the HTML that a kernel gives; `differ` are then the
 // places where the page shows something else.
 import { readFileSync } from 'node:fs';
@@ -25,7 +26,7 @@ const browser = await chromium.launch({
 const context = await browser.newContext({ viewport: { width: 1280, height: 1000 }, offline: true });
 const page = await context.newPage();
 page.setDefaultTimeout(120_000);
-const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], unavailable: [], broken: [], sliders: [], axe: [], wide: {}, over: 0 };
+const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], saved: [], unavailable: [], broken: [], sliders: [], axe: [], wide: {}, over: 0 };
 const media = JSON.parse(process.env.MEDIA ?? '{}');
 page.on('pageerror', error => report.noise.push(`uncaught: ${error.message}`));
 page.on('console', line => ['error', 'warning'].includes(line.type()) && report.noise.push(`console: ${line.text()}`));
@@ -61,8 +62,10 @@ try {
   await browser.close();
 }
 
-async function act({ on, nth, width, see, shot, ...how }) {
+async function act({ on, nth, width, see, shot, saves, ...how }) {
+  const saved = saves && page.waitForEvent('download');
   if (on) await inPicture(page, page.locator(on).nth(nth ?? 0), how);
+  if (saved) report.saved.push(readFileSync(await (await saved).path(), 'utf8'));
   if (width) {
     await page.setViewportSize({ width, height: 1000 });
     report.wide[width] = await page.evaluate(sizes);

@@ -11,6 +11,7 @@ import nbformat
 import pytest
 
 from dtflab.__main__ import main
+from dtflab.base.grouping import grouped
 from dtflab.notebook import explorer
 from dtflab.viz.drawing.picture import without_still
 from tests.browser.test_browser import CHROMIUM, HERE, SHOTS, pytestmark, write  # noqa: F401 (the skip)
@@ -102,6 +103,58 @@ def test_timeline_placement_and_steps_respond(tmp_path):
         {"on": SCRUB, "do": "click", "at": [0.5, 0.5], "see": "sets out from worker:2 GPU:0 to ps:0", "shot": "replay"},
     )  # fmt: skip
     assert report["live"] == ["timeline", "placement", "steps", "replay"] and report["stills"] == 0
+
+
+CROWDED = [  # 20 tensors, made one after the other and all awaited from the start on: there is room for 16
+    """
+import dtflab as tf
+from dtflab.protos.step_stats_pb2 import StepStats
+step, ps, worker = StepStats(), "/job:ps/task:0/device:CPU:0", "/job:worker/task:0/device:CPU:0"
+makes = step.dev_stats.add(device=ps, thread_names={0: "client", 1: "inter-op 1", 2: "inter-op 2"})
+takes = step.dev_stats.add(device=worker, thread_names={0: "client"})
+for i, name in enumerate(["quick", "short"], 1):
+    makes.node_stats.add(node_name=name, timeline_label=f"{name} = NoOp()", thread_id=i, all_end_rel_micros=2)
+for i in range(20):
+    made = makes.node_stats.add(node_name=f"t{i}", timeline_label=f"t{i} = Const()", all_start_micros=100 * i,
+                                all_end_rel_micros=90)
+    made.output.add().tensor_description.allocation_description.requested_bytes = 9
+    label = f"[9B] edge_{i}_t{i} from {ps} to {worker}"
+    takes.node_stats.add(node_name="RecvTensor", timeline_label=label, all_end_rel_micros=100 * i + 95)
+takes.node_stats.add(node_name="sum", timeline_label="sum = AddN(t19)", all_start_micros=1996, all_end_rel_micros=4)
+tf.viz.timeline(step)""",
+]
+
+
+def test_what_perfetto_gets_is_all_of_a_step_whatever_is_folded(tmp_path):
+    save = {"on": 'button:text("For Perfetto")', "do": "click", "see": "Saved as timeline.json", "saves": True}
+    page = exported(write(tmp_path / "crowded.ipynb", *CROWDED), tmp_path)
+    report = visit(page, save, {"on": PLOT, "do": "press", "key": "i", "see": "All rows are open."}, save)
+    folded, opened = report["saved"]
+    assert folded == opened
+    of = grouped((event["ph"], event) for event in json.loads(folded)["traceEvents"])
+    process = {each["pid"]: each["args"]["name"] for each in of["M"] if each["name"] == "process_name"}
+    thread = {each["tid"]: each["args"]["name"] for each in of["M"] if each["name"] == "thread_name"}
+    assert [*process.values()] == ["ps:0", "worker:0"] and 0 not in {*process, *thread}
+    where = {each["args"].get("tensor") or each["args"]["name"]: each for each in of["X"]}
+    assert len(of["X"]) == 43 and {process[each["pid"]] for each in of["X"]} == {*process.values()}
+    assert thread[where["t3"]["tid"]].startswith("receives") and thread[where["short"]["tid"]] == "inter-op 2"
+    assert [each["args"]["bytes"] for each in of["X"]].count(9) == 40
+    for slices in grouped((each["tid"], each) for each in of["X"]).values():
+        slices.sort(key=lambda each: each["ts"])
+        assert all(a["ts"] + a["dur"] <= b["ts"] for a, b in itertools.pairwise(slices)), "slices of a thread overlap"
+    ends = [{each["id"]: each for each in of[phase]} for phase in "sf"]
+    assert len(of["s"]) == len(of["f"]) == len(ends[0]) == 20 and ends[0].keys() == ends[1].keys()
+    for sent, got in zip(ends[0].values(), ends[1].values(), strict=True):
+        made, arrived = (within(each, of["X"]) for each in (sent, got))
+        assert made["name"] == "Const" and made["args"]["name"] == sent["name"] == arrived["args"]["tensor"]
+
+
+def within(event, slices):
+    """The slice to which an arrow's end belongs: that of its thread and moment."""
+    (found,) = (
+        each for each in slices if each["tid"] == event["tid"] and each["ts"] <= event["ts"] < each["ts"] + each["dur"]
+    )
+    return found
 
 
 UNTOUCHED = [

@@ -6,7 +6,7 @@ import itertools
 
 import dtflab
 import dtflab as tf
-from dtflab.viz.bands import Bands
+from dtflab.viz.bands import MOST_RECEIVING, Bands
 from dtflab.viz.data import step_trace as trace
 from dtflab.viz.data.why_idle import Idle
 from dtflab.viz.drawing.palette import look
@@ -73,6 +73,20 @@ def test_idle_rows_are_folded_and_have_rows_of_their_own_when_open():
     assert [row["label"] for row in found["rows"]] == ["thread", "client, copy", "client", "copy"]
     assert found["rows"][1]["y"] == found["rows"][2]["y"] < found["rows"][3]["y"]
     assert [(bar["start"], bar["row"]) for bar in rows_of(found["bars"])] == [(0, 0), (0, 2), (5, 3)]
+
+
+def test_tensors_for_which_there_is_no_room_are_in_a_row_that_is_not_drawn():
+    crowd = [sent(f"t{i}:0", PS, ZERO, 0, 900 + i) for i in range(20)]
+    wired = [event(f"t{i}", ZERO, 0, 900)._replace(op="sent", thread="wire", source=PS) for i in range(20)]
+    busy = [event("a", PS, 0, 1000), event("b", ZERO, 950, 1000)]
+    bands = Bands(trace.Trace(busy, crowd, 1000.0, wired), 880)
+    found = data(bands, lambda e: look(e.device), lambda t: look(t.source), 0, None)
+    hidden = [i for i, row in enumerate(found["rows"]) if not row["height"]]
+    assert len(hidden) == 1 and found["rows"][hidden[0]]["device"] == "worker:0"
+    for kind, count in (("waits", 20), ("bars", 22)):
+        rows = found[kind]["row"]
+        assert (len(rows), sum(row in hidden for row in rows)) == (count, 20 - MOST_RECEIVING)
+    assert {row["thread"] for row in found["rows"] if row["height"]} == {"thread", "to worker:0", ""}
 
 
 def test_a_bar_knows_the_line_that_made_its_op():

@@ -31,11 +31,13 @@ interface Row {
   device: string;
   below: boolean; // with room for names below the bars
   label: string;
+  thread: string; // of its bars, if there are any
   idle: string | null;
 }
 
 // Kinds of bars; the legend of the still shows how each looks.
-const PART = 1, FAULT = 2, SENT = 3, COPIED = 4;
+const PART = 1, SENT = 3, COPIED = 4;
+export const FAULT = 2;
 
 type Hit = { kind: "bars" | "waits" | "gaps"; index: number };
 type Box = [x: number, y: number, width: number, height: number]; // pixels
@@ -260,9 +262,10 @@ class Live {
     const numbers = (count: number, fits: (i: number) => boolean | undefined) =>
       new Set(wanted ? [...Array(count).keys()].filter(fits) : []);
     this.found = {
-      bars: numbers(bars.name.length, (i) =>
-        has[bars.name[i]!] || has[bars.op[i]!] || onDevice[bars.row[i]!] || like[bars.look[i]!]),
-      waits: numbers(waits.tensor.length, (i) => has[waits.tensor[i]!] || has[waits.source[i]!] || has[waits.target[i]!]),
+      bars: numbers(bars.name.length, (i) => this.isDrawn("bars", i) && (
+        has[bars.name[i]!] || has[bars.op[i]!] || onDevice[bars.row[i]!] || like[bars.look[i]!])),
+      waits: numbers(waits.tensor.length, (i) => this.isDrawn("waits", i) && (
+        has[waits.tensor[i]!] || has[waits.source[i]!] || has[waits.target[i]!])),
     };
     const { bars: found, waits: sent } = this.found;
     this.picture.say(!wanted ? "" : `${plural(found.size, "bar")} and ${plural(sent.size, "awaited tensor")}; Enter goes to the next one.`);
@@ -379,6 +382,11 @@ class Live {
 
   private get unit(): number {
     return this.canvas.clientHeight / (this.data.plot.height + this.taller); // pixels of one unit of the drawing
+  }
+
+  // Tensors for which there is no room are in a row without height.
+  private isDrawn(kind: "bars" | "waits", index: number): boolean {
+    return this.rows[this.data[kind].row[index]!]!.height > 0;
   }
 
   private time(event: MouseEvent): number {
@@ -621,8 +629,9 @@ class Live {
     const { is_wait, index, start, end } = this.data.critical;
     pen.fillStyle = this.picture.colour("--fg");
     index.forEach((each, i) => {
-      if (each < 0) return; // a transfer for which there is no room
-      const [, y, , height] = this.box(is_wait[i] ? "waits" : "bars", each, unit);
+      const kind = is_wait[i] ? "waits" : "bars";
+      if (!this.isDrawn(kind, each)) return;
+      const [, y, , height] = this.box(kind, each, unit);
       const x = this.x(start[i]!), width = Math.max(this.x(end[i]!) - x, 2);
       if (width < LEAST_DASHED) pen.fillRect(x, y + height, width, 2);
       else this.outline(pen, [x, y, width, height], DASHES);
@@ -645,7 +654,7 @@ class Live {
     const shown = hit.kind === "waits" ? [hit.index] : waits.maker.flatMap((maker, i) => (maker === hit.index ? [i] : []));
     for (const wait of shown) {
       const maker = waits.maker[wait]!;
-      if (maker < 0) continue;
+      if (maker < 0 || !this.isDrawn("waits", wait)) continue;
       const from = this.box("bars", maker, unit), to = this.box("waits", wait, unit);
       const down = from[1] < to[1];
       const begin = [from[0] + from[2], from[1] + (down ? from[3] : 0)] as const;
@@ -719,7 +728,7 @@ class Live {
   }
 
   private export(): void {
-    save(this.data);
+    save(this.data, this.home);
     this.picture.say("Saved as timeline.json: open it in Perfetto (ui.perfetto.dev) or in chrome://tracing.");
   }
 
