@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 _Kind = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], bool]
 S = TypeVar("S", bound=Step)
 
+_MOST_TRACED = 20  # kinds of steps of a session whose first step is: in a loop that adds ops, not all
+
 # A task that is gone has nothing left to release.
 _LOST_TASKS = contextlib.suppress(errors.UnavailableError, errors.AbortedError, errors.CancelledError)
 
@@ -244,7 +246,6 @@ class MasterSession:
         self._timeout_ms = config.operation_timeout_in_ms
         self._inter_op = master.inter_op_pool(None)  # of steps without options
         self.signatures: dict[_Kind, _Signature] = {}  # of the kinds of steps that ran, the newest last
-        self._traced = 20 if master.clock is REAL else 0  # kinds whose first step is: in a loop that adds ops, not all
         self._running: dict[int, Step] = {}
         self._partial_runs: dict[str, PartialRun] = {}
         self._steps: weakref.WeakSet[Steps] = weakref.WeakSet()  # those that somebody has in hand
@@ -419,8 +420,8 @@ class MasterSession:
         return timeout_ms / 1000 if timeout_ms > 0 else None
 
     def _new_step(self, make: NewStep[S], options: RunOptions | None, first: bool = False) -> S:
-        # A first step is slow anyway; but a trace that has to travel makes another step of it, as in virtual time.
-        first = first and len(self.signatures) < self._traced and all(w.local() for w in self._workers.values())
+        # A first step is slow anyway; but a trace that has to travel makes another step of it.
+        first = first and len(self.signatures) < _MOST_TRACED and all(w.local() for w in self._workers.values())
         wanted = first if options is None else options.trace_level > 0
         # Its number is a signed one of 64 bits above 0 on the wire.
         step = make(from_system() >> 2, self.master.clock, self._timeout(options), trace_of(self.master.clock, wanted))

@@ -32,9 +32,11 @@ def digraph(
     `placement` maps names of ops to devices. An op that it doesn't name is where the trace says that it ran, and one
     that the trace doesn't name (a fed placeholder, control flow) has the device that the program asked for, or ''.
     Pass a session instead of both for the devices that it put its ops on, and its newest trace, `sess.trace(fetches)`;
-    without one, the first step that ran the fetches. (A session traces those of its first 20 kinds of steps, but not in
-    virtual time, nor where a task is in another process.) Without both, it is the newest session of that graph that has
-    traced a step, or else has run one.
+    without one, the first step that ran the fetches. (A session traces those of its first 20 kinds of steps, but not
+    where its master or a task is in another process: there `sess.trace(fetches)` gives times.) Without both, it is the
+    newest session of that graph that has traced a step, or else has run one.
+
+    The name of the DiGraph, which `print` shows, says whether a step was timed.
 
     Node attributes: op, device, scope, line, start_us and end_us (None where not traced), and bytes (of all outputs).
     Edge attributes: tensor (or `a:0, a:1`), kind ('data', 'control' or 'transfer': data between two devices),
@@ -49,9 +51,10 @@ def digraph(
     elif placement is None and step_stats is None:
         placement, step_stats = _newest(graph)
     ran, sent = _measured(step_stats)
+    times = "with times of a step" if ran else "no step was timed: sess.trace(fetches) gives times"
     sizes = _Sizes(graph)
     ops = ops_of(graph, {**{name: event.device for name, event in ran.items()}, **(placement or {})})
-    found = networkx.DiGraph()
+    found = networkx.DiGraph(name=times)
     for op in ops:
         event = ran.get(op.name)
         start, end, size = (event.start, event.end, event.bytes) if event else (None, None, sizes.of_op(op.name))

@@ -206,16 +206,41 @@ def test_a_loop_that_adds_ops_is_not_traced_in_every_turn():
         assert None not in ends[:20] and ends[20] is None
 
 
-def test_in_virtual_time_a_first_step_is_not_traced():
-    with tf.Graph().as_default(), tf.Cluster(ps=1, worker=1, clock="virtual") as cluster:
+def test_in_virtual_time_a_first_step_is_traced_and_goes_as_without():
+    def happened(options):
+        stragglers = tf.sim.lognormal(0.3)
+        with tf.Graph().as_default(), tf.Cluster(ps=1, worker=1, clock="virtual", stragglers=stragglers) as cluster:
+            there, both = unpinned()
+            with tf.Session(cluster.target) as sess:
+                for _ in range(2):
+                    sess.run(there, {both: np.ones([2, 4])}, options)
+                return viz.digraph(there), cluster.world.log.hash()
+
+    (first, timed), (without, untimed) = happened(None), happened(tf.RunOptions())
+    there = first.nodes["there"]
+    assert there["device"] == worker() and there["end_us"] > first.nodes["square"]["end_us"] > 0
+    assert without.nodes["there"]["start_us"] is None and timed == untimed
+    assert str(first).startswith("DiGraph named 'with times of a step' with ")
+
+
+def test_a_step_that_is_only_listened_to_gives_no_times():
+    with tf.Graph().as_default(), tf.Session() as sess, tf.watch([].append):  # each node is heard of, none is kept
+        sess.run(one := tf.negative(1.0, name="one"), options=tf.RunOptions())
+        assert viz.digraph(one).nodes["one"]["start_us"] is None
+
+
+@pytest.mark.processes
+def test_where_the_master_is_in_another_process_the_graph_says_how_to_get_times():
+    with tf.Graph().as_default(), tf.Cluster(ps=1, worker=1, engine="process") as cluster:
         there, both = unpinned()
         with tf.Session(cluster.target) as sess:
             sess.run(there, {both: np.ones([2, 4])})
-            found = viz.digraph(there).nodes["there"]
-            assert found["device"] == worker() and found["start_us"] is None
-        with tf.Session(cluster.target) as sess, tf.watch([].append):  # each node is heard of, none is kept
-            sess.run(there, {both: np.ones([2, 4])})
-            assert viz.digraph(there).nodes["there"]["start_us"] is None
+            found = viz.digraph(there)
+            assert found.nodes["there"]["device"] == worker() and found.nodes["there"]["end_us"] is None
+            assert found.name == "no step was timed: sess.trace(fetches) gives times"
+            sess.trace(there, {both: np.ones([2, 4])})
+            found = viz.digraph(there)
+            assert found.nodes["there"]["end_us"] > 0 and found.name == "with times of a step"
 
 
 def test_the_newest_traced_step_is_known_without_being_passed():
