@@ -104,7 +104,7 @@ SCENES = {
             {"on": PLOT, "do": "drag", "at": [0.7, 0.6], "to": [0.3, 0.6], "rest": 700},
             {"on": ".dtf-button", "do": "click", "rest": 500},
             {"on": PLOT, "do": "press", "key": "Escape", "rest": 200},
-            {"on": PLOT, "do": "press", "key": "c", "see": "Critical path:", "rest": 1400},
+            {"on": PLOT, "do": "press", "key": "c", "see": "Critical path of ", "rest": 1400},
             {"on": PLOT, "do": "press", "key": "Escape", "rest": 200},
             {"on": PLOT, "do": "drag", "at": [0.1, 0.5], "to": [0.6, 0.5], "held": "Shift", "rest": 2200},
         ],

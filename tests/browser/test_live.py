@@ -40,7 +40,7 @@ def test_a_timeline_answers(look, tmp_path):  # noqa: F811
         {"on": PLOT, "do": "click", "at": [0.01, 0.18], "see": "Idle for", "shot": "gap"},
         {"on": PLOT, "do": "press", "key": "Escape", "at": [0.01, 0.18]},
         OUTLINES,
-        {"on": PLOT, "do": "press", "key": "c", "at": [0.01, 0.18], "see": "Critical path:", "shot": "critical"},
+        {"on": PLOT, "do": "press", "key": "c", "at": [0.01, 0.18], "see": "Critical path of ", "shot": "critical"},
         OUTLINES,
         {"on": PLOT, "do": "click", "at": [0.01, 0.18], "see": "Idle for"},
         {"on": ".dtf-search", "do": "type", "by": "matmul", "see": "Enter goes to the next"},
@@ -115,8 +115,34 @@ def test_tensors_that_are_awaited_together_fold_into_a_row(look, tmp_path):  # n
         {"on": ".fold text", "do": "click", "see": "▾ receives", "shot": "open"},
         {"on": PLOT, "do": "click", "at": [0.3, 0.95], "see": "t4"},
         {"on": PLOT, "do": "press", "key": "i", "see": "Rows are folded.", "shot": "folded"},
+        {"on": PLOT, "do": "press", "key": "Escape"},
+        {"on": PLOT, "do": "press", "key": "o", "see": "First choose a bar of a row that folds"},
+        {"on": PLOT, "do": "press", "key": "ArrowRight", "see": "1 of 1 in its row: Idle for"},
+        {"on": PLOT, "do": "press", "key": "ArrowDown", "see": "1 of 2 in its row: Idle for"},
+        {"on": PLOT, "do": "press", "key": "ArrowDown", "see": "5 of 5 in its row: t0, 9 B"},
+        {"on": PLOT, "do": "press", "key": "o", "see": "Its row is open: t0, 9 B"},
+        {"on": ".unfolded", "do": "hover", "see": "▾ receives", "shot": "by-key"},
+        {"on": PLOT, "do": "press", "key": "ArrowDown", "see": "1 of 1 in its row: t1, 9 B"},
+        {"on": PLOT, "do": "press", "key": "o", "see": "Its row is folded: t1, 9 B"},
+        {"on": ".fold", "do": "hover", "see": "▸ receives"},
     )  # fmt: skip
     assert complaints(report) == []
+
+
+def test_idle_shares_are_of_what_is_seen(look, tmp_path):  # noqa: F811
+    shares = {"on": "text.right", "do": "texts"}
+    report = look(
+        write(tmp_path / "shares.ipynb", *AWAITED), "run",
+        shares,
+        {"on": ".dtf-search", "do": "type", "by": "end", "see": "1 bar and 0 awaited"},
+        {"on": ".dtf-search", "do": "press", "key": "Enter", "see": "1 of 1: end = NoOp", "shot": "end"},
+        shares,
+        {"on": 'button:text("Fit")', "do": "click"},
+        shares,
+    )  # fmt: skip
+    assert complaints(report) == []
+    whole, end, again = report["measured"]
+    assert whole == again == ["100% idle", "99% idle"] and end == ["100% idle", "88% idle"], "10 of 83 µs"
 
 
 def test_a_long_bar_that_begins_in_the_pixel_of_a_short_one_is_drawn(look, tmp_path):  # noqa: F811
@@ -165,7 +191,7 @@ sess = tf.Session(config=tf.ConfigProto(device_count={"CPU": 80}))""",
 def test_a_timeline_that_is_higher_than_the_window_speaks_above(look, tmp_path):  # noqa: F811
     report = look(
         write(tmp_path / "tall.ipynb", *TALL), "run",
-        {"on": 'button:text("Critical path")', "do": "click", "see": "Critical path: ", "shot": "critical"},
+        {"on": 'button:text("Critical path")', "do": "click", "see": "Critical path of ", "shot": "critical"},
         {"on": ".dtf-said + .dtf-drawing", "do": "measure"},
     )  # fmt: skip
     assert complaints(report) == []

@@ -28,7 +28,7 @@ def test_pictures_come_alive_in_notebook_7(look_at_notebook_7, tmp_path):
         write(tmp_path / "notebook7.ipynb", *TRACED, fresh, *PLACED, fresh, *STEPPED), "run",
         {"on": PLOT, "do": "click", "at": [0.01, 0.18], "see": "Idle for"},
         {"on": PLOT, "do": "press", "key": "Escape"},
-        {"on": PLOT, "do": "press", "key": "c", "see": "Critical path:"},
+        {"on": PLOT, "do": "press", "key": "c", "see": "Critical path of "},
         {"on": TOWER, "do": "click", "see": "tower0 is open.", "shot": "open"},
         {"on": ".counter", "do": "click", "see": "Set 0 of ?"},
         {"on": '[data-live="steps"] .dtf-button', "nth": 2, "do": "click", "see": "Set 1 of ?"},

@@ -89,7 +89,7 @@ def test_timeline_placement_and_steps_respond(tmp_path):
     report = visit(
         page,
         {"on": PLOT, "do": "click", "at": [0.01, 0.18], "see": "Idle for"},
-        {"on": PLOT, "do": "press", "key": "c", "see": "Critical path:"},
+        {"on": PLOT, "do": "press", "key": "c", "see": "Critical path of "},
         {"on": PLOT, "do": "press", "key": "Escape"},
         {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
         {"on": TOWER, "do": "click", "see": "tower0 is open.", "shot": "open"},

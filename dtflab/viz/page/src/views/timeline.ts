@@ -6,6 +6,7 @@
 import { scaleLinear, type ScaleLinear } from "d3-scale";
 import { select } from "d3-selection";
 import { zoom, zoomIdentity, type ZoomTransform } from "d3-zoom";
+import { after, Busy } from "../busy";
 import { save } from "../perfetto";
 import { element, type Picture } from "../picture";
 import { bytes, duration, memorySize, percent, plural, span } from "../units";
@@ -43,7 +44,6 @@ type Hit = { kind: "bars" | "waits" | "gaps"; index: number };
 type Box = [x: number, y: number, width: number, height: number]; // pixels
 type Found = Hit & { kind: "bars" | "waits" };
 const MOST_ZOOM = 1e5, MOST_KINDS = 6; // kinds of ops that have a line of their own in the sums
-const ALMOST = 1 - Number.EPSILON; // idle, where all that ran took less than a trace's resolution
 const DASHES = [5, 3], LEAST_DASHED = 6; // of the critical path, and pixels in which they can be told apart
 
 export function timeline(picture: Picture, data: Timeline): void {
@@ -67,11 +67,13 @@ class Live {
   private merges = false; // whether a pixel that is seen stands for several bars
   private readonly merged: HTMLElement; // the key for that
   private readonly home: Record<"bars" | "waits", number[]>; // the row of each when all is open
+  private readonly busyOf = new Map<string, Busy>(); // of devices by name, of rows by number
 
   constructor(private readonly picture: Picture, private readonly data: Timeline) {
     this.rows = data.rows;
     this.home = { bars: data.bars.row, waits: data.waits.row };
     this.byRow = { bars: [], waits: [], gaps: this.sorted("gaps") };
+    this.nameShares();
     this.arrange();
     picture.svg.querySelector(".still")?.remove();
     picture.drawing.append(this.canvas);
@@ -138,16 +140,17 @@ class Live {
       mark.onclick = () => this.fold(i);
       while (mark.nextElementSibling?.classList.contains("unfolded")) mark.nextElementSibling.remove();
       const inner = rows.map((number) => this.data.rows[number]!);
-      for (const each of isOpen ? inner.toReversed() : []) {
+      for (const [k, each] of isOpen ? [...inner.entries()].toReversed() : []) {
         const copy = mark.cloneNode(true) as SVGGElement;
         copy.setAttribute("class", "unfolded");
         copy.style.display = "";
         copy.onclick = () => this.fold(i);
         const down = each.y + each.height / 2 - folded.y - folded.height / 2;
-        [...copy.querySelectorAll("text")].forEach((text, k) => {
-          text.textContent = [each === inner[0] ? `▾ ${each.label}` : each.label, each.idle][k] ?? "";
+        for (const text of copy.querySelectorAll("text")) {
           text.setAttribute("y", String(parseFloat(text.getAttribute("y")!) + down));
-        });
+          if (text.dataset.idle) Object.assign(text.dataset, { idle: rows[k], whole: each.idle ?? "" });
+          else text.textContent = k ? each.label : `▾ ${each.label}`;
+        }
         mark.after(copy);
       }
     });
@@ -157,6 +160,16 @@ class Live {
     if (!this.opened.delete(number)) this.opened.add(number);
     this.arrange();
     this.draw();
+  }
+
+  // Open or close the fold in which the chosen bar is.
+  private foldChosen(): void {
+    const hit = this.chosen;
+    const row = hit && hit.kind !== "gaps" ? this.home[hit.kind][hit.index]! : -1;
+    const number = this.data.folds.findIndex(({ rows }) => rows.includes(row));
+    if (number < 0) return this.picture.say("First choose a bar of a row that folds, with the arrow keys or a click.");
+    this.fold(number);
+    this.visit(hit!, this.opened.has(number) ? "Its row is open: " : "Its row is folded: ");
   }
 
   // Open all folds, or close them if they are open.
@@ -180,7 +193,8 @@ class Live {
       { label: "−", key: "s", says: "Zoom out", run: () => this.scale(1 / 1.5) },
       { label: "Sums", key: "r", says: "Sums of what is seen: busy, idle, bytes, by op", run: () => this.select(...(this.x.domain() as [number, number])) },
       { label: "Critical path", key: "c", says: "Outline with dashes the ops and transfers that made the step this long", run: () => this.toggle("critical") },
-      ...(this.data.folds.length ? [{ label: "Fold", key: "i", says: "Open or fold the rows that are idle, and those of many tensors", run: () => this.foldAll() }] : []),
+      ...(this.data.folds.length ? [{ label: "Fold all", key: "i", says: "Open or fold all rows that are idle, and those of many tensors", run: () => this.foldAll() }] : []),
+      ...(this.data.folds.length ? [{ label: "Fold row", key: "o", says: "Open or fold the row of the chosen bar", run: () => this.foldChosen() }] : []),
       { label: "For Perfetto", key: "e", says: "Save as a Chrome trace, for ui.perfetto.dev", run: () => this.export() },
     );
     picture.on("a", () => this.pan(1));
@@ -196,7 +210,7 @@ class Live {
     search.addEventListener("input", () => this.find(search.value));
     search.addEventListener("keydown", (event) => event.key === "Enter" && this.goToFound());
     picture.bar.append(search);
-    picture.hint("Click, then wheel or W S: zoom · drag or A D: pan · Shift + drag: sums of a range · click: keep the card · arrow keys: from bar to bar");
+    picture.hint("Click, then wheel or W S: zoom · drag or A D: pan · Shift + drag: sums · click: keep the card · arrow keys: bar to bar · idle: of what is seen");
   }
 
   private gestures(): void {
@@ -284,19 +298,18 @@ class Live {
 
   // Go with the keys to the next bar, tensor or gap of the row in time, or to what is above or below.
   private walk(along: number, down: number): void {
-    const rows = this.rows.map((row, i) => (row.height ? this.inRow(i) : []));
-    const now = this.chosen, row = now ? this.data[now.kind].row[now.index]! : -1;
-    let there: number = row, place = 0;
-    if (!now) there = rows.findIndex((hits) => hits.length);
-    else if (down) {
-      do there += down; while (rows[there]?.length === 0);
-      place = Math.max(0, (rows[there] ?? []).findLastIndex((hit) => this.start(hit) <= this.start(now)));
-    } else place = rows[row]!.findIndex((hit) => hit.kind === now.kind && hit.index === now.index) + along;
-    const next = rows[there]?.[place];
+    const seen = this.rows.flatMap((row, i) => (row.height ? [{ y: row.y, row: i, hits: this.inRow(i) }] : []));
+    const rows = seen.filter(({ hits }) => hits.length).sort((a, b) => a.y - b.y);
+    const now = this.chosen, row = now ? this.data[now.kind].row[now.index]! : rows[0]?.row;
+    const there = rows[rows.findIndex((each) => each.row === row) + down]?.hits ?? [];
+    let place = 0;
+    if (now && down) place = Math.max(0, there.findLastIndex((hit) => this.start(hit) <= this.start(now)));
+    else if (now) place = there.findIndex((hit) => hit.kind === now.kind && hit.index === now.index) + along;
+    const next = there[place];
     if (!next) return this.picture.say(down ? "There is no further row." : "The row ends here.");
     const [low, high] = this.x.domain() as [number, number];
     if (this.start(next) < low || this.end(next) > high) this.showSpan(this.start(next), this.end(next));
-    this.visit(next, `${place + 1} of ${rows[there]!.length} in its row: `);
+    this.visit(next, `${place + 1} of ${there.length} in its row: `);
   }
 
   // The bars, tensors and gaps of a row, by time.
@@ -419,7 +432,8 @@ class Live {
   private under(kind: Hit["kind"], row: number, time: number, reach: number): number | null {
     const { start, end } = this.data[kind];
     const spans = this.byRow[kind][row]!;
-    for (let i = after(spans, start, time + reach) - 1; i >= Math.max(0, after(spans, start, time + reach) - 50); i--) {
+    const begun = after(spans.length, (i) => start[spans[i]!]!, time + reach);
+    for (let i = begun - 1; i >= Math.max(0, begun - 50); i--) {
       if (end[spans[i]!]! + reach >= time) return spans[i]!;
     }
     return null;
@@ -457,6 +471,7 @@ class Live {
       const bare = this.drawRow(pen, "bars", i, unit);
       if (row.below) this.namesBelow(pen, row, bare, unit);
     });
+    this.drawShares();
     this.merged.style.visibility = this.merges ? "" : "hidden"; // it keeps its place
     if (this.shows.critical) this.drawCritical(pen, unit);
     const marked = this.chosen ?? this.hovered;
@@ -465,6 +480,42 @@ class Live {
       this.arrows(pen, marked, unit);
     }
     if (marked?.kind === "gaps") this.drawGap(pen, marked.index, unit);
+  }
+
+  // Idle shares follow what is seen: mark their texts in the still with the device's name or the row's number.
+  private nameShares(): void {
+    const { rows, folds } = this.data, folded = new Set(folds.flatMap((fold) => fold.rows));
+    this.picture.svg.querySelectorAll(".of-device").forEach((device, band) => {
+      const [whole, ...others] = device.querySelectorAll<SVGTextElement>("text.right");
+      const own = rows.flatMap((row, i) => (row.band === band && row.idle !== null && !folded.has(i) ? [i] : []));
+      whole!.dataset.idle = rows.find((row) => row.band === band)!.device;
+      others.forEach((text, i) => (text.dataset.idle = String(own[i])));
+      for (const text of [whole!, ...others]) text.dataset.whole = text.textContent!;
+    });
+  }
+
+  private drawShares(): void {
+    const [from, to] = this.x.domain() as [number, number];
+    for (const text of this.picture.svg.querySelectorAll<SVGTextElement>("[data-idle]")) {
+      const { idle, whole } = text.dataset as { idle: string; whole: string };
+      const share = this.transform.k === 1 || !whole ? whole : `${this.busy(idle).idle(from, to)} idle`;
+      if (text.textContent !== share) text.textContent = share;
+    }
+  }
+
+  // Of a device by its name, or of a row, with all rows of its thread or that are folded in it, by its number.
+  private busy(of: string): Busy {
+    const found = this.busyOf.get(of);
+    if (found) return found;
+    const { bars, rows, folds } = this.data, row = rows[Number(of)];
+    const inner = folds.find((fold) => fold.row === Number(of))?.rows;
+    const isOwn = rows.map((each, i) =>
+      inner ? inner.includes(i) : row ? each.band === row.band && each.thread === row.thread : each.device === of);
+    const spans = this.home.bars.flatMap((home, i): [number, number][] =>
+      isOwn[home] && bars.kind[i] !== FAULT && bars.kind[i] !== SENT ? [[bars.start[i]!, bars.end[i]!]] : []);
+    const made = new Busy(spans);
+    this.busyOf.set(of, made);
+    return made;
   }
 
   private grid(pen: CanvasRenderingContext2D, width: number, height: number, unit: number): void {
@@ -502,7 +553,7 @@ class Live {
     const place = this.rows[row]!, overlaps = kind === "waits" && this.data.folds.some((fold) => fold.row === row);
     const y = (place.y + 2) * unit, height = (place.height - 4) * unit;
     const dims = this.found.bars.size + this.found.waits.size > 0;
-    let i = overlaps ? 0 : Math.max(0, after(spans, start, low) - 1), reached = -1;
+    let i = overlaps ? 0 : Math.max(0, after(spans.length, (i) => start[spans[i]!]!, low) - 1), reached = -1;
     while (i < spans.length && start[spans[i]!]! <= high) {
       const span = spans[i]!;
       const left = x(start[span]!), right = Math.max(x(end[span]!), left + 1);
@@ -746,9 +797,9 @@ class Live {
         const { count, time } = byOp.get(texts[bars.op[i]!]!) ?? { count: 0, time: 0 };
         byOp.set(texts[bars.op[i]!]!, { count: count + 1, time: time + inside(bars.start[i]!, bars.end[i]!) });
       }
-      const busy = covered(spans.map((i) => [Math.max(bars.start[i]!, from), Math.min(bars.end[i]!, to)]));
+      const busy = this.busy(device);
       const got = waits.row.reduce((sum, row, i) => sum + (rows[row]!.device === device && waits.end[i]! >= from && waits.end[i]! <= to ? waits.bytes[i]! : 0), 0);
-      return [device, String(whole.length), duration(busy), percent(busy || !spans.length ? 1 - busy / (to - from || 1) : ALMOST), bytes(got)];
+      return [device, String(whole.length), duration(busy.time(from, to)), busy.idle(from, to), bytes(got)];
     });
     const kinds = [...byOp].map(([op, sums]) => ({ op, ...sums })).sort((a, b) => b.time - a.time);
     const others = kinds.slice(MOST_KINDS);
@@ -762,26 +813,6 @@ class Live {
       tableOf("By op", ["op", "times", "took", "share"], kinds.map(({ op, count, time }) => [op, String(count), duration(time), percent(time / (all || 1))])),
     );
   }
-}
-
-// How many of the spans, which are sorted by their start, begin no later than a time.
-function after(spans: number[], start: number[], time: number): number {
-  let low = 0, high = spans.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (start[spans[middle]!]! <= time) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-function covered(spans: [number, number][] | number[][]): number {
-  let sum = 0, reached = -Infinity;
-  for (const [start, end] of [...spans].sort((a, b) => a[0]! - b[0]!)) {
-    sum += Math.max(0, end! - Math.max(start!, reached));
-    reached = Math.max(reached, end!);
-  }
-  return sum;
 }
 
 const widths = new Map<string, number>();
