@@ -12,8 +12,11 @@ each slider (`explorer`) and all sets of steps by hand (`whole_steps`).
 from __future__ import annotations
 
 import argparse
+import asyncio
+import contextlib
 import importlib.util
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -34,12 +37,8 @@ Preprocessor = Callable[[Any, dict[str, Any]], tuple[Any, dict[str, Any]]]
 def add_arguments(parser: argparse.ArgumentParser, form: argparse._MutuallyExclusiveGroup) -> None:
     """Declare the arguments of `dtflab export --html`; `form` has one option for each form of export."""
     form.add_argument("--html", nargs="+", type=Path, metavar="NOTEBOOK", help="notebooks to write as pages")
-    parser.add_argument(
-        "--to", type=Path, metavar="DIR", help="where to write the pages (default: next to each notebook)"
-    )
-    parser.add_argument(
-        "--run", action="store_true", help="run the notebooks first, once for all places of their sliders"
-    )
+    parser.add_argument("--to", type=Path, metavar="DIR", help="where the pages go (default: next to each notebook)")
+    parser.add_argument("--run", action="store_true", help="run them first, once for all places of their sliders")
 
 
 def main(options: argparse.Namespace) -> int:
@@ -47,6 +46,9 @@ def main(options: argparse.Namespace) -> int:
     try:
         for path in options.html:
             _export(path, (options.to or path.parent) / f"{path.stem}.html", options.run)
+    except KeyboardInterrupt:
+        print(f"dtflab export: interrupted; {path} has no new page.", file=sys.stderr)
+        return 130  # as a shell has it
     except _Failure as error:
         print(f"dtflab export: {error}", file=sys.stderr)
         return 1
@@ -136,7 +138,20 @@ def _run(notebook: Any, path: Path) -> None:
     from nbclient.exceptions import CellExecutionError
 
     class Client(NotebookClient):
-        """A client that says in the terminal how far the kernel is."""
+        """A client that says in the terminal how far the kernel is. An interrupt kills the kernel."""
+
+        async def async_start_new_kernel(self, **kwargs: Any) -> None:
+            """Start it; nbclient's own signal handler would close the kernel's connection while it is in use."""
+            run = asyncio.current_task()
+            assert run is not None
+
+            def interrupt() -> None:
+                self.shutdown_kernel = "immediate"
+                run.cancel()
+
+            with contextlib.suppress(RuntimeError):  # not the main thread, or Windows
+                asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
+            await super().async_start_new_kernel(**kwargs)
 
         def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
             if msg["content"].get("metadata") == TOLD:
@@ -149,5 +164,9 @@ def _run(notebook: Any, path: Path) -> None:
         client.execute(env=os.environ | {EVERYWHERE: "1"})
     except CellExecutionError as error:
         raise _Failure(f"{path}: a cell failed, so there is no page.\n{error}") from error
+    except (asyncio.CancelledError, RuntimeError):  # a DeadKernelError, if a cell was running
+        if client.shutdown_kernel != "immediate":
+            raise
+        raise KeyboardInterrupt from None
     finally:
         notebook.cells.pop()

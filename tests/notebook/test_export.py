@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -13,6 +16,7 @@ from dtflab import viz
 from dtflab.__main__ import main
 from dtflab.notebook import export
 from dtflab.viz.drawing.front_end import MODULE
+from tests.house import ROOT
 
 WIDGET, STATE = (f"application/vnd.jupyter.widget-{part}+json" for part in ("view", "state"))
 LOADS = re.compile(r"<(?:script|img|link|iframe)[^>]*\s(?:src|href)=\"(?!data:)|url\([\"']?(?!data:|#)|@import")
@@ -106,6 +110,28 @@ def test_without_jupyter_it_says_what_to_install(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "nbconvert", None)
     assert export.main(type("Options", (), {"html": [tmp_path / "a.ipynb"], "to": None, "run": False})) == 1
     assert "pages need nbconvert: pip install 'dtflab[lab]'" in capsys.readouterr().err
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal's Ctrl+C reaches a group of processes")
+def test_an_interrupt_ends_a_run_with_one_sentence(tmp_path):
+    """As Ctrl+C does it, while a cell is running."""
+    path, page, fifo = tmp_path / "endless.ipynb", tmp_path / "endless.html", tmp_path / "fifo"
+    endless = f"import os, threading\nwith open({str(fifo)!r}, 'w') as to:\n    to.write(str(os.getpid()))\n"
+    write(v4.new_notebook(cells=[v4.new_code_cell(endless + "threading.Event().wait()")]), path)
+    os.mkfifo(fifo)
+    command = [sys.executable, "-m", "dtflab", "export", "--html", str(path), "--run"]
+    started = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    kernel = int(fifo.read_text())  # the cell has begun
+    os.killpg(started.pid, signal.SIGINT)
+    _, said = started.communicate(timeout=120)
+    assert started.returncode == 130 and not page.exists()
+    lines = [line for line in said.splitlines() if not line.startswith("[IPKernelApp]")]
+    assert "\n".join(lines).strip() == f"dtflab export: interrupted; {path} has no new page."
+    with pytest.raises(ProcessLookupError):
+        os.kill(kernel, 0)
 
 
 def test_a_folded_answer_stays_folded(tmp_path):
