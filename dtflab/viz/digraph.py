@@ -51,10 +51,9 @@ def digraph(
     elif placement is None and step_stats is None:
         placement, step_stats = _newest(graph)
     ran, sent = _measured(step_stats)
-    times = "with times of a step" if ran else "no step was timed: sess.trace(fetches) gives times"
     sizes = _Sizes(graph)
     ops = ops_of(graph, {**{name: event.device for name, event in ran.items()}, **(placement or {})})
-    found = networkx.DiGraph(name=times)
+    found = networkx.DiGraph(name="times of a step" if ran else "no step was timed: sess.trace(fetches) gives times")
     for op in ops:
         event = ran.get(op.name)
         start, end, size = (event.start, event.end, event.bytes) if event else (None, None, sizes.of_op(op.name))
@@ -74,9 +73,7 @@ def _newest(what: Any) -> tuple[Mapping[str, str] | None, Any]:
     """Where the newest session that has traced a step of this graph has its ops, and the trace; else one that ran."""
     graph = get_default_graph() if what is None else graph_of(what)
     sessions = [session for session in reversed(open_sessions()) if session.graph is graph and session.handle]
-    newest = next((session for session in sessions if session.last_trace is not None), None) or next(
-        iter(sessions), None
-    )
+    newest = next((each for each in sessions if each.last_trace is not None), sessions[0] if sessions else None)
     return (None, None) if newest is None else (placement_of(newest), _trace_of(newest, what))
 
 

@@ -14,7 +14,7 @@ from dtflab.graph.scopes import get_default_graph
 from dtflab.viz.bands import Bands, thread_label
 from dtflab.viz.data.graph_ops import ops_of
 from dtflab.viz.data.step_trace import MOVED, Event, Transfer
-from dtflab.viz.data.why_idle import Idle
+from dtflab.viz.data.why_idle import Idle, Part
 from dtflab.viz.drawing.columns import Numbers, colours, columns
 from dtflab.viz.drawing.palette import Look, look
 from dtflab.viz.drawing.style import MARGIN
@@ -59,8 +59,7 @@ def data(
             [
                 (
                     *_span(event), row, looks.of(of(event)), texts.of(readable(event.name)), texts.of(event.op),
-                    _kind(event),
-                    texts.of((event.part and f", part {event.part[0]} of {event.part[1]}") or ""),
+                    _kind(event), texts.of((event.part and f", part {event.part[0]} of {event.part[1]}") or ""),
                     texts.of(lines.of(event)), event.bytes,
                     *_last_input(idle.last_input(event) if id(event) in single else None, texts),
                 )
@@ -84,10 +83,7 @@ def data(
         ),
         "critical": columns(
             ("is_wait", "index", "start", "end"),
-            [
-                (int(isinstance(what, Transfer)), number[id(what)], round(start, 3), round(end, 3))
-                for what, start, end in idle.critical_path()
-            ],
+            [(int(isinstance(p.what, Transfer)), number[id(p.what)], *_span(p)) for p in idle.critical_path()],
         ),
         "texts": texts.values,
         "looks": [*map(colours, looks.values)],
@@ -115,5 +111,5 @@ def _kind(event: Event) -> int:
     return 2 if event.is_fault else 3 if event.is_sent else 4 if copied else int(event.part is not None)
 
 
-def _span(span: Event | Transfer) -> tuple[float, float]:
+def _span(span: Event | Transfer | Part) -> tuple[float, float]:
     return round(span.start, 3), round(span.end, 3)

@@ -220,7 +220,7 @@ def test_in_virtual_time_a_first_step_is_traced_and_goes_as_without():
     there = first.nodes["there"]
     assert there["device"] == worker() and there["end_us"] > first.nodes["square"]["end_us"] > 0
     assert without.nodes["there"]["start_us"] is None and timed == untimed
-    assert str(first).startswith("DiGraph named 'with times of a step' with ")
+    assert str(first).startswith("DiGraph named 'times of a step' with ")
 
 
 def test_a_step_that_is_only_listened_to_gives_no_times():
@@ -240,7 +240,7 @@ def test_where_the_master_is_in_another_process_the_graph_says_how_to_get_times(
             assert found.name == "no step was timed: sess.trace(fetches) gives times"
             sess.trace(there, {both: np.ones([2, 4])})
             found = viz.digraph(there)
-            assert found.nodes["there"]["end_us"] > 0 and found.name == "with times of a step"
+            assert found.nodes["there"]["end_us"] > 0 and found.name == "times of a step"
 
 
 def test_the_newest_traced_step_is_known_without_being_passed():

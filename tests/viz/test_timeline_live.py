@@ -214,7 +214,7 @@ def test_the_critical_path_of_a_tensor_that_was_asked_for_late_goes_over_what_ra
 def test_the_critical_path_allows_for_clocks_that_know_a_quarter_of_a_microsecond():
     """The op before the last ends, by the times since 1970 that a trace has, after that one has begun."""
     events = [event("early", ZERO, 0, 10), event("late", ZERO, 5, 50.4), event("end", ZERO, 50, 60)]
-    assert path(trace.Trace(events, [], 60.0)) == [("late", 5, 50.4), ("end", 50.4, 60)]
+    assert path(trace.Trace(events, [], 60.0)) == [("late", 5, 50), ("end", 50, 60)]
 
 
 def test_the_critical_path_ends_with_the_transfer_that_the_step_ends_with():
@@ -233,7 +233,7 @@ def test_a_picture_knows_the_bars_of_its_critical_path():
     data = live(traced(mlp()))
     for part in rows_of(data["critical"]):
         of = rows_of(data["waits" if part["is_wait"] else "bars"])[part["index"]]
-        assert of["start"] <= part["start"] <= part["end"] == of["end"]
+        assert of["start"] <= part["start"] <= part["end"] <= of["end"]
     times = [part["end"] - part["start"] for part in rows_of(data["critical"])]
     assert round(sum(times), 3) == data["total"], "nothing waits in a step whose ops start when their inputs are there"
     assert {*data["critical"]["is_wait"]} == {0, 1}

@@ -64,12 +64,9 @@ def rows_of(runs: Sequence[Run]) -> tuple[list[list[Row]], str]:
 def _rows(run: Run) -> Iterator[Row]:
     for device, kernels in grouped((each[1].device, each) for each in enumerate(run.kernels)).items():
         yield Row("device", look(device).label, device, kernels)
-    messages = [
-        (number, one) for number, one in enumerate(run.messages) if task_name(one.where) != task_name(one.target)
-    ]
-    for (source, target), sent in grouped(
-        ((task_name(m.where), task_name(m.target)), (n, m)) for n, m in messages
-    ).items():
+    ends = [(task_name(one.where), task_name(one.target)) for one in run.messages]
+    numbered = zip(ends, enumerate(run.messages), strict=True)
+    for (source, target), sent in grouped(each for each in numbered if each[0][0] != each[0][1]).items():
         yield Row("link", f"{short(source)} → {short(target)}", source, sent)
     for (device, queue), events in grouped(((event.device, event.queue), event) for event in run.queues).items():
         levels = [Level(event.at, event.level) for event in events]

@@ -95,10 +95,10 @@ class Idle:
             return f"nothing was ready here before {readable(event.name)}"
         return f"{readable(event.name)} was ready, but no thread began it for {duration(event.start - ready)}"
 
-    def _leaves(self, transfer: Transfer) -> float:
-        """When a transfer can begin: the tensor has been made, and asked for."""
-        made = self._made(transfer)
-        return transfer.start if made is None else max(transfer.start, made.end)
+    def _leaves(self, span: Event | Transfer) -> float:
+        """When an op began; when a transfer can begin: the tensor has been made, and asked for."""
+        made = self._made(span) if isinstance(span, Transfer) else None
+        return span.start if made is None else max(span.start, made.end)
 
     def _made(self, transfer: Transfer) -> Event | None:
         return _last(self._runs.get((transfer.source, transfer.producer), ()), transfer.end)
@@ -135,18 +135,15 @@ class Idle:
         waiting.
         """
         spans: list[Event | Transfer] = [*self._trace.events, *self._trace.transfers]
-        span = max(spans, key=lambda each: (each.end, self._begins(each)), default=None)
-        path: list[Event | Transfer] = []
+        span = max(spans, key=lambda each: (each.end, self._leaves(each)), default=None)
+        parts: list[Part] = []
         seen: set[int] = set()  # ops that take no time end when they begin: none may come twice
-        while span is not None and (not path or self._begins(span) <= self._begins(path[-1]) + _NEAR):
-            path.append(span)
+        while span is not None:
+            end = min(span.end, parts[-1].start if parts else span.end)
+            parts.append(Part(span, min(self._leaves(span), end), end))
             seen.add(id(span))
             span = self._before(span, seen)
-        parts: list[Part] = []
-        for span in path[::-1]:
-            start = max(self._begins(span), parts[-1].end if parts else 0.0)
-            parts.append(Part(span, start, max(start, span.end)))
-        return parts
+        return parts[::-1]
 
     def _before(self, span: Event | Transfer, seen: set[int]) -> Event | Transfer | None:
         ended = self._ended.get(span.device, [])
@@ -154,15 +151,10 @@ class Idle:
         while i >= 0 and id(ended[i]) in seen:
             i -= 1
         here = ended[i] if i >= 0 else None
-        if isinstance(span, Transfer):  # its tensor was made, or it was asked for, whichever came last
-            made = self._made(span)
-            known = [each for each in (made, here) if each is not None and id(each) not in seen]
-            return max(known, key=_end, default=None)
-        arrived = self._arrived(span.device, here.end if here else 0.0, span.start)
-        return here if arrived is None or id(arrived) in seen else arrived
-
-    def _begins(self, span: Event | Transfer) -> float:
-        return self._leaves(span) if isinstance(span, Transfer) else span.start
+        since = here.end if here else 0.0
+        came = self._made(span) if isinstance(span, Transfer) else self._arrived(span.device, since, span.start)
+        known = [each for each in (came, here) if each is not None and id(each) not in seen]
+        return max(known, key=_end, default=None)
 
 
 def _what(transfer: Transfer) -> str:
