@@ -73,7 +73,7 @@ print(count(lambda counter: tf.assign_add(counter, 1, use_locking=True)))
 # %% [markdown]
 # `use_locking=True` makes two such ops wait for each other, so that they don't run between each other's reading and
 # writing. (TensorFlow does not do that by itself for this kind of variable; dtflab always does. With the option, your
-# program is right on both.)
+# program is right on both; the checks also accept it without.)
 #
 # ## Your task
 #
@@ -81,7 +81,8 @@ print(count(lambda counter: tf.assign_add(counter, 1, use_locking=True)))
 #
 # - it starts a cluster with one ps task and `workers` worker tasks, and stops it at the end
 #   (`with tf.Cluster(…) as cluster:`);
-# - one counter is on the ps task, and begins with 0;
+# - one counter is on the ps task, and begins with 0. One client runs its initializer, before any worker adds. Which one
+#   is up to you: the program that calls `cluster.run`, before the call, or a worker for which the others wait;
 # - each worker adds 1 to it, `steps` times, all workers at the same time, with an op that can't lose an addition.
 #   `cluster.run(work)` calls `work(client)` for each of them, as in lesson 00: each call begins with an empty graph,
 #   and builds the counter in it;

@@ -34,10 +34,11 @@ dtflab.predict("memory/q1", "B")
 
 
 # %%
-def start(number, visible=None, config=None):
-    """A program that is a server with one task, on a machine with two cards."""
-    address = {"program": [f"machine-a.example.com:{2222 + number}"]}
-    return tf.Cluster(address, gpus=2, visible_devices={"program": [visible]}, config=config, name=f"program {number}")
+def start(number, visible=None, config=None, machine="machine-a", memory=4 << 30):
+    """A program that is a server with one task, on a machine with two cards of that many bytes."""
+    address = {"program": [f"{machine}.example.com:{2222 + number}"]}
+    seen = {"program": [visible]}
+    return tf.Cluster(address, gpus=2, gpu_memory=memory, visible_devices=seen, config=config, name=f"program {number}")
 
 
 def use(program):
@@ -81,6 +82,10 @@ second.stop()
 # Return None if no settings help, because the programs that have to share a card are too large for it. Note that
 # besides its tensors, each program takes 38 MiB of a card, for its *context*, and 11 MiB of a card are in use before
 # any program starts.
+#
+# On which cards, and how much? With its first tensor a program takes its part and a context of *each card that it
+# sees*, even of those that it never uses. One with `allow_growth` takes a context only of the cards that it uses, and
+# there it grows in steps: 2 MiB, 4, 8 and so on, or less where the card has less left.
 
 
 # %%
@@ -112,13 +117,14 @@ dtflab.grade("memory/q1")
 # %% [markdown]
 # ## See it at work
 #
-# Four programs on the two cards. How much does each hold? Predict, then run. Then try `allow_growth` in place of the
-# fraction.
+# Four programs on two cards of 256 MiB; each has room for 50 MiB and keeps 4 MB. How much does each hold? Predict, then
+# run. Then try `allow_growth` in place of the fraction.
 
 # %%
 programs = []
-for number, (visible, config) in enumerate(settings(programs=4, cards=2, need=4 << 20, memory=4 << 30), start=1):
-    programs.append(start(number, visible, config))
+memory = 256 << 20
+for number, (visible, config) in enumerate(settings(programs=4, cards=2, need=50 << 20, memory=memory), start=1):
+    programs.append(start(number, visible, config, machine="machine-b", memory=memory))
     use(programs[-1])
 print(tf.smi())
 for program in programs:

@@ -40,7 +40,8 @@ except argparse.ArgumentError as error:
 #
 # - `--server`, the address of a task: where to make the session, `tf.Session(...)`;
 # - `--device`, where the whole net goes, for example `/job:worker/task:1/cpu:0`;
-# - `--container`, for all of its variables. The net has this name, too: `net(images, hidden, name)` is given;
+# - `--container`, for all variables that the program makes: those of the net, and the global step. The net has this
+#   name, too: `net(images, hidden, name)` is given;
 # - `--hidden` (a whole number), `--rate` (a number) and `--steps`: the width of the hidden layer, the learning rate of
 #   `tf.train.GradientDescentOptimizer`, and how many steps to train.
 #
@@ -48,8 +49,12 @@ except argparse.ArgumentError as error:
 # entropy of the batch and nothing else, and the optimizer applies its gradient as it is: no penalty on large weights,
 # nothing clipped. All variables of the net are trained. Count the steps in the *global step*.
 #
+# Each step of a call takes a new batch. Two nets may be trained on the same batches or on different ones: the checks
+# accept both.
+#
 # Then **return** the share of the **validation** images for which the net is right, a number from 0 to 1. The variables
-# stay on the cluster, for the next exercise. `train_net` may be called several times, so it makes its own graph.
+# stay on the cluster, for the next exercise. `train_net` may be called several times, each time with a container of its
+# own: every call makes its own graph, initializes its own variables, and trains a new net.
 
 
 # %%
