@@ -47,9 +47,10 @@ class Case(NamedTuple):
 class Seen(NamedTuple):
     """How many large tensors there were at once, the longest chain of parts, the most calls of one part.
 
-    Where a step does not run all parts, only `missing` is known, how many it leaves out, and how many were never
-    called. `together` is the most parts of which none waits for another, `first` how many wait for nothing. `too_many`
-    is for how many parts a part waits that it needn't wait for: more than stand before it in its chain.
+    Where a step does not run all parts, or gives another number than their sum, only `missing` is known, how many it
+    leaves out, how many were never called, and the `share` of the sum that it gives. `together` is the most parts of
+    which none waits for another, `first` how many wait for nothing. `too_many` is for how many parts a part waits that
+    it needn't wait for: more than stand before it in its chain.
     """
 
     case: Case
@@ -63,6 +64,7 @@ class Seen(NamedTuple):
     picture: Picture | None = None
     missing: int = 0
     uncalled: int = 0
+    share: float = 1.0
 
 
 class _Made:
@@ -140,11 +142,11 @@ def _run(answer: Any, case: Case) -> Seen:
             value = session.run(total)
     waits = made.waits(total.op)
     missing, uncalled = case.number - len(waits), case.number - len(set(made.first.values()))
-    partial = Seen(case, 0, 0, 0, 0, 0, 0, False, None, missing, uncalled) if missing > 0 else None
-    if not math.isclose(float(value), made.total, rel_tol=1e-4):
+    partial = Seen(case, 0, 0, 0, 0, 0, 0, False, None, missing, uncalled, float(value) / made.total)
+    if not math.isclose(partial.share, 1, rel_tol=1e-4):
         observed = f"Of {plural(case.number, 'part')}, in_turn gave {float(value):,.0f}"
         raise Wrong(f"{observed}; expected: the sum, {made.total:,.0f}.", partial)
-    if partial:
+    if missing > 0:
         text = f"Of {plural(case.number, 'part')}, a step of the sum runs {len(waits)}"
         raise Wrong(f"{text}; expected: all of them.", partial)
     return _seen(case, waits, made.calls, graph, metadata)
@@ -290,6 +292,13 @@ def leaves_parts_out(seen: Seen) -> bool:
     """Some parts were never called, and so are not in the sum. Each of `parts` is called once, the first and the last
     of them, too."""
     return 0 < seen.uncalled == seen.missing
+
+
+@q2.mistake()
+def takes_the_mean(seen: Seen) -> bool:
+    """A step gives the mean of the parts, where their sum is asked for. Add up what they return, and don't divide by
+    their number: tf.add_n(results)."""
+    return not seen.missing and math.isclose(seen.share * seen.case.number, 1, rel_tol=1e-4)
 
 
 @q2.mistake()

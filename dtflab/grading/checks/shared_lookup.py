@@ -78,6 +78,12 @@ class Case(NamedTuple):
         """The rows that a lookup with the wrong block size finds."""
         return self.found_at(map(self._replace(block_rows=block_rows).home, self.ids))
 
+    @property
+    def by_single_rows(self) -> list[list[tuple[int, int]]]:
+        """The places of the ids if the task, or the number there, is that of a table dealt out in single rows."""
+        places = [(self._replace(block_rows=1).home(row), self.home(row)) for row in self.ids]
+        return [[(other[0], mine[1]) for other, mine in places], [(mine[0], other[1]) for other, mine in places]]
+
     def with_rows(self, number: Callable[[int], int]) -> list[int]:
         """The rows that are found on the right tasks, but at that number there."""
         return self.found_at((self.home(row)[0], number(row)) for row in self.ids)
@@ -100,21 +106,23 @@ class Seen(NamedTuple):
 
 def _draw(random: Random, tasks: int, block_rows: int, rest: int = 0) -> Case:
     """A case in which each wrong order, place or block gives other rows; an id is there twice. The tasks hold equally
-    many rows, but for a `rest`.
+    many rows, but for a `rest`, whose last row is asked for.
     """
     count = tasks * max(block_rows, 2) * random.randint(4, 6) + rest
     table = np.array([[random.random() for _ in range(COLUMNS)] for _ in range(count)], np.float32)
     while True:
         ids = [random.randrange(count) for _ in range(random.randint(6, 9))]
-        case = Case(tasks, block_rows, table, [*ids, ids[0]])
+        case = Case(tasks, block_rows, table, [*ids, *[count - 1] * bool(rest), ids[0]])
         wrongs = [
             case.order_of_tasks,
             *map(case.with_blocks, (case.rows_of(0), 1 if block_rows > 1 else 2)),
             case.with_rows(lambda row: row),
             case.with_rows(lambda row: row % block_rows),
+            *(map(case.found_at, case.by_single_rows) if block_rows > 1 else ()),
         ]
         homes = {case.home(row)[0] for row in case.ids}
-        if all(wrong != case.ids for wrong in wrongs) and len(case.ids) * tasks != count and len(homes) == tasks:
+        differ = len({*map(tuple, (case.ids, *wrongs))}) == 1 + len(wrongs)
+        if differ and len(case.ids) * tasks != count and len(homes) == tasks:
             return case
 
 
@@ -259,6 +267,11 @@ def _looked_at(seen: Seen, places: Sequence[tuple[int, int]]) -> bool:
     return _found(seen, seen.case.found_at(places))
 
 
+def _as_dealt(seen: Seen, other: Case) -> bool:
+    """Whether the rows were looked for where they are in another case, whose table is dealt out otherwise."""
+    return _looked_at(seen, [*map(other.home, seen.case.ids)])
+
+
 @q2.mistake()
 def gives_each_row_once(seen: Seen) -> bool:
     """An id that is there twice has only one row in the result. A lookup gives a row for each id, as often as it is
@@ -285,7 +298,7 @@ def needs_a_static_length(seen: Seen) -> bool:
 def knows_two_tasks(seen: Seen) -> bool:
     """The table was looked up as if two parameter servers held it, and there are more. How many there are is
     len(shards)."""
-    return seen.case.tasks > 2 and _looked_at(seen, [seen.case._replace(tasks=2).home(row) for row in seen.case.ids])
+    return seen.case.tasks > 2 and _as_dealt(seen, seen.case._replace(tasks=2))
 
 
 @q2.mistake()
@@ -299,15 +312,28 @@ def forgets_the_places(seen: Seen) -> bool:
 def one_shard_after_the_other(seen: Seen) -> bool:
     """The first rows were looked for on the first task, the next ones on the second, as partition_strategy='div' deals
     them. But blocks go to the tasks in turn: block b is on task b % len(shards)."""
-    as_dealt = seen.case._replace(block_rows=seen.case.rows_of(0))
-    return _looked_at(seen, [as_dealt.home(row) for row in seen.case.ids])
+    return _as_dealt(seen, seen.case._replace(block_rows=seen.case.rows_of(0)))
 
 
 @q2.mistake()
 def ignores_the_blocks(seen: Seen) -> bool:
     """Single rows were dealt out to the tasks in turn, as partition_strategy='mod' does it. Here blocks of block_rows
     rows are: the block of a row is id // block_rows."""
-    return _found(seen, seen.case.with_blocks(1))
+    return _as_dealt(seen, seen.case._replace(block_rows=1))
+
+
+@q2.mistake()
+def finds_the_task_by_the_row(seen: Seen) -> bool:
+    """The task was found by the number of the row, as if single rows were dealt out to the tasks in turn. Whole blocks
+    are: with block = id // block_rows, the task is block % len(shards)."""
+    return _looked_at(seen, seen.case.by_single_rows[0])
+
+
+@q2.mistake()
+def counts_single_rows_in_the_shard(seen: Seen) -> bool:
+    """The task is right, but the row's number in the shard was counted as if single rows were dealt out. A shard holds
+    whole blocks: the number is block // len(shards) * block_rows + id % block_rows."""
+    return _looked_at(seen, seen.case.by_single_rows[1])
 
 
 @q2.mistake()

@@ -519,6 +519,15 @@ def puts_it_on_a_worker(seen: Seen) -> bool:
 
 
 @q1.mistake()
+def starts_several_ps(seen: Seen) -> bool:
+    """There are several ps tasks, where the exercise asks for one. tf.Cluster(ps=1, worker=workers) starts a single
+    one, and the counter is there: tf.device("/job:ps/task:0")."""
+    tasks = [task for task in {*seen.tasks, *seen.homes} if not 0 <= _worker(task) < seen.workers]
+    counted = len(seen.did_all) == seen.workers and _number(seen.value) == seen.expected
+    return counted and len(tasks) > 1 and all(task.startswith("/job:ps") for task in tasks)
+
+
+@q1.mistake()
 def returns_a_list(seen: Seen) -> bool:
     """A list came back, with what each worker returned. That is what cluster.run gives: run the counter in a session
     after it, and return that value."""

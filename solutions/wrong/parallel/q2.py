@@ -3,13 +3,13 @@
 import dtflab as tf
 
 
-def waiting(parts, distance):
+def waiting(parts, distance, joined=tf.add_n):
     """Each part waits for the one that is that many before it."""
     results = []
     for i, part in enumerate(parts):
         with tf.control_dependencies([results[i - distance]] if i >= distance else []):
             results.append(part())
-    return tf.add_n(results)
+    return joined(results)
 
 
 def lets_all_begin(parts, at_once):
@@ -67,6 +67,10 @@ def all_wait_for_one(parts, at_once):
 
 def leaves_parts_out(parts, at_once):
     return waiting(parts[:-1], at_once)
+
+
+def takes_the_mean(parts, at_once):
+    return waiting(parts, at_once, tf.reduce_mean)
 
 
 def runs_them_before(parts, at_once):

@@ -17,9 +17,9 @@ def gathered(shards, rows):
     return found
 
 
-def looked_up(shards, ids, block_rows, row=None):
-    task, right = homes(shards, ids, block_rows)
-    row = right if row is None else row
+def looked_up(shards, ids, block_rows, row=None, task=None):
+    home, number = homes(shards, ids, block_rows)
+    task, row = home if task is None else task, number if row is None else row
     places = tf.dynamic_partition(tf.range(tf.size(ids)), task, len(shards))
     return tf.dynamic_stitch(places, gathered(shards, tf.dynamic_partition(row, task, len(shards))))
 
@@ -35,6 +35,14 @@ def one_shard_after_the_other(shards, ids, block_rows):
 
 def ignores_the_blocks(shards, ids, block_rows):
     return looked_up(shards, ids, 1)
+
+
+def finds_the_task_by_the_row(shards, ids, block_rows):
+    return looked_up(shards, ids, block_rows, task=ids % len(shards))
+
+
+def counts_single_rows_in_the_shard(shards, ids, block_rows):
+    return looked_up(shards, ids, block_rows, row=ids // len(shards))
 
 
 def asks_everyone(shards, ids, block_rows):

@@ -241,6 +241,13 @@ def returns_a_list(workers, steps):
         return cluster.run(lambda client: add_many(client.target, make_counter(), steps))
 
 
+def starts_several_ps(workers, steps):
+    with tf.Cluster(ps=2, worker=workers) as cluster, tf.Graph().as_default():
+        counter, sess = start(cluster)
+        cluster.run(lambda client: add_many(client.target, make_counter(), steps))
+        return sess.run(counter)
+
+
 def leaves_the_cluster_running(workers, steps):
     cluster = tf.Cluster(ps=1, worker=workers)
     with tf.Graph().as_default():

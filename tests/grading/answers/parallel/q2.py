@@ -71,6 +71,11 @@ def forgets_the_first(parts, at_once):
     return with_a_window(parts[1:], at_once)
 
 
+def mean_by_dividing(parts, at_once):
+    """The mean of the parts, by their number."""
+    return with_a_window(parts, at_once) / len(parts)
+
+
 def pairs_only(parts, at_once):
     """Takes 2 for at_once."""
     return with_a_window(parts, 2)
@@ -84,5 +89,6 @@ WRONG = {
     waits_for_all_before: "waits_for_groups",
     controls_the_sum_only: "lets_all_begin",
     forgets_the_first: "leaves_parts_out",
+    mean_by_dividing: "takes_the_mean",
     pairs_only: "one_too_many leaves_room",
 }

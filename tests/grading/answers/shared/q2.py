@@ -46,6 +46,14 @@ def reads_ids_while_it_builds(shards, ids, block_rows):
     return looked_up(shards, tf.constant(tf.get_static_value(ids)), block_rows)
 
 
+def deals_out_ids(shards, ids, block_rows):
+    """Right for blocks of one row: the task is that of the row, not of its block."""
+    count = len(shards)
+    places = tf.dynamic_partition(tf.range(tf.size(ids)), ids % count, count)
+    number = (ids // (block_rows * count)) * block_rows + ids % block_rows
+    return tf.dynamic_stitch(places, gathered(shards, tf.dynamic_partition(number, ids % count, count)))
+
+
 def gathers_on_the_worker(shards, ids, block_rows):
     task, row = homes(shards, ids, block_rows)
     places = tf.dynamic_partition(tf.range(tf.size(ids)), task, len(shards))
@@ -62,5 +70,6 @@ WRONG = {
     swaps_task_and_row: "",
     reads_what_they_began_with: "",
     reads_ids_while_it_builds: "",
+    deals_out_ids: "finds_the_task_by_the_row",
     gathers_on_the_worker: "sends_whole_shards",
 }

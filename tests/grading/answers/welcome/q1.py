@@ -10,14 +10,14 @@ def make_counter(name="counter", begin=0):
         return tf.Variable(begin, name=name)
 
 
-def counting(work, build=make_counter):
+def counting(work, build=make_counter, ps=1):
     """An answer in which the first client begins, and workers run `work(client, add, steps)`."""
 
     def count_together(workers, steps):
         def each(client):
             work(client, build(), steps)
 
-        with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default():
+        with tf.Cluster(ps=ps, worker=workers) as cluster, tf.Graph().as_default():
             counter = build()
             with tf.Session(cluster.target) as sess:
                 sess.run(counter.initializer)
@@ -157,6 +157,30 @@ def lost_updates_and_the_product(workers, steps):
     return workers * steps
 
 
+def on_the_second_ps(workers, steps):
+    """One counter, on the last of two ps tasks."""
+
+    def build():
+        with tf.device("/job:ps/task:1"):
+            return tf.Variable(0, name="counter")
+
+    return counting(adding, build, ps=2)(workers, steps)
+
+
+def a_counter_on_each_ps(workers, steps):
+    """Each worker adds on one of two ps tasks, and both counters are added up."""
+
+    def build(index):
+        with tf.device(f"/job:ps/task:{index}"):
+            return tf.Variable(0, name=f"counter{index}")
+
+    with tf.Cluster(ps=2, worker=workers) as cluster, tf.Graph().as_default(), tf.Session(cluster.target) as sess:
+        counters = [build(i) for i in range(2)]
+        sess.run(tf.global_variables_initializer())
+        cluster.run(lambda client: adding(client, build(client.index % 2), steps))
+        return sum(sess.run(counters))
+
+
 RIGHT = [with_own_threads, in_virtual_time, by_subtracting]
 WRONG = {
     adds_two_and_multiplies: "adds_another_number",
@@ -167,5 +191,7 @@ WRONG = {
     counter_on_worker_0: "puts_it_on_a_worker",
     forgets_the_pin: "each_counts_alone",
     list_of_values: "returns_a_list",
+    on_the_second_ps: "starts_several_ps",
+    a_counter_on_each_ps: "starts_several_ps",
     lost_updates_and_the_product: "adds_in_several_ops",
 }
