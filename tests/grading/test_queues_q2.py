@@ -67,6 +67,11 @@ def test_without_one_order_for_all_there_are_few_points(name):
     assert mark(find(Q2), wrong_answers(find(Q2))[name]) <= 3
 
 
+@pytest.mark.parametrize("name", ["makes_other_tokens", "swaps_the_tokens"])
+def test_tokens_that_are_not_those_taken_cost_what_giving_back_is_worth(name):
+    assert mark(find(Q2), wrong_answers(find(Q2))[name]) == 7
+
+
 def test_what_a_job_does_too_early_is_told():
     def at_once(tokens, i, j, work):
         return work()

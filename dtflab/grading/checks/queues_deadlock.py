@@ -167,7 +167,7 @@ def circles(random: Random) -> Iterator[list[tuple[int, int]]]:
 # -- what is checked -----------------------------------------------------------------------------------------
 
 
-@q2.check("Jobs in a circle all come to an end, in whatever order they get tokens", points=7)
+@q2.check("Jobs in a circle all come to an end, in whatever order they get tokens", points=5)
 def circle(answer: Any, random: Random) -> None:
     demand_tokens(answer, 0, 1, own=False)
     seen = what_they_hold(answer, random)
@@ -183,10 +183,12 @@ def circle(answer: Any, random: Random) -> None:
     demand_one_order(seen)
 
 
-@q2.check("A job works while it holds both tokens, and gives each back to its own queue", points=1)
+@q2.check("A job works while it holds both tokens, and gives each back to its own queue", points=3)
 def held_meanwhile(answer: Any, random: Random) -> None:
+    """Jobs that wait for each other forever give nothing back."""
     for jobs in ([(0, 1), (0, 2)], [(2, 1), (1, 0)]):  # the lower number first, and last
         demand_tokens(answer, *random.choice(jobs))
+    circle(answer, random)
 
 
 @q2.check("A job that waits stops no job that needs other GPUs", points=2)

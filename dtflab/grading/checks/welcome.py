@@ -342,9 +342,11 @@ def one_counter(answer: Any, random: Random) -> None:
         raise Wrong(f"{seen} has returned, and {plural(len(seen.left), 'task')} of its cluster still run.", seen)
 
 
-@q1.check("Every worker adds, all at the same time", points=3)
+@q1.check("Every worker adds with one op that loses no addition, all at the same time", points=3)
 def all_add(answer: Any, random: Random) -> None:
-    _demand_all_add(_run(answer, *_draw(random)))
+    seen = _run(answer, *_draw(random))
+    _demand_one_op(seen)
+    _demand_all_add(seen)
     workers = random.randint(3, 4)
     for steps in (MANY, 5 * MANY):
         if not (seen := _run(answer, workers, steps)).took_turns:
