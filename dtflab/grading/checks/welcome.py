@@ -41,6 +41,7 @@ _ADDS = frozenset(
 _ASSIGNS = frozenset(("Assign", "AssignVariableOp"))
 MANY = 200  # steps: clients that take them at the same time meet; with few, one may end before the next begins
 LONGER = 0.002  # seconds, of a slow worker's step
+LOOK = 0.02  # of a client's first: clients that look for a value before they give one all find none
 _PS = "/job:ps/replica:0/task:0"
 # What a session says of another graph.
 _OTHER_GRAPH = ("graph is empty", "element of this graph", "from the same graph")
@@ -126,6 +127,7 @@ class _Watch(Watch):
     def __init__(self, slow: int | None = None) -> None:
         super().__init__()
         self._slow = slow
+        self._began: set[str] = set()
         self._clusters: list[Cluster] = []
         self._tasks: dict[str, Task] = {}
         self._cells: dict[tuple[str, str, str], Cell] = {}  # by device, container, name
@@ -141,6 +143,9 @@ class _Watch(Watch):
         super().on_call(call)
         if call.method == "RunStep" and _worker(call.target) == self._slow:
             REAL.sleep(LONGER)
+        if call.method == "RunStep" and self._slow is not None and call.source not in self._began:
+            self._began.add(call.source)
+            REAL.sleep(LOOK)
 
     def on_use(self, use: Use) -> None:
         super().on_use(use)
