@@ -34,6 +34,7 @@ from tests.house import ROOT
 
 EACH = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)
 WRONG = [(question, name) for question in QUESTIONS for name in wrong_answers(question)]
+WORDS = 45  # in a hint, or in what a check says of an answer
 SEEDS = [("0", ""), ("0", "ada"), ("0", "grace"), ("winter", ""), ("winter", "ada"), ("2026-11", "Łukasz 7")]
 
 
@@ -106,6 +107,7 @@ def test_a_wrong_answer_loses_as_many_marks_for_everyone_and_gets_the_hint_that_
     for report in reports:
         assert report.points < question.points
         assert hints_of(report) == {name}, text_of(report)
+        assert max(words(result.message) for result in report.results) <= WORDS, text_of(report)
         monkeypatch.setattr(grade, "judge", lambda *given, report=report: report)  # it was judged above
         score = mark(question, answer)
         assert score.text.count(said) == score.html.count(score_html(said)) == 1, score.text
@@ -152,6 +154,17 @@ def test_texts_and_points_add_up(question):
     assert sum(check.seconds for check in question.checks) <= MOST
     assert len(question.hints) >= 2 and len(set(question.hints)) == len(question.hints)
     assert len({mistake.text for mistake in question.mistakes}) == len(question.mistakes)
+
+
+@EACH
+def test_no_text_is_longer_than_a_reader_takes_in(question):
+    texts = [*question.hints, *(one.text for one in question.mistakes), *(one.why for one in question.choices)]
+    assert {text: words(text) for text in texts if words(text) > WORDS} == {}
+
+
+def words(text):
+    """How many words a text has; signs and numbers alone are none."""
+    return sum(any(map(str.isalpha, word)) for word in text.split())
 
 
 CODE = re.compile(r"\w\([^)\s]|(?<![=!<>])=(?!=)")  # a call with arguments, an assignment

@@ -222,7 +222,7 @@ def _raised(seen: Seen, error: errors.OpError, queues: Sequence[QueueEvent]) -> 
     if not (seen.missing and isinstance(error, kind)):
         what = f"a file that is a folder, a {kind.__name__}" if seen.folder else "the missing file, a NotFoundError"
         expected = f"; expected: the error of the thread that met {what}" if seen.missing else ""
-        first = str(error.message).splitlines()[0].rstrip(".")
+        first = str(error.message).splitlines()[0].partition(". ")[0].rstrip(".")
         raise Wrong(f"It raised {type(error).__name__}: {first}{expected}.", seen)
     if len({event.client for event in queues}) < 2:
         message = "No thread was reading when the error came; the files must be read by threads, through a queue."

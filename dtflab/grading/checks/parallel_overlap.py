@@ -355,8 +355,7 @@ def looks_in_one_direction(seen: Seen) -> bool:
 @q1.mistake()
 def compares_depths(seen: Seen) -> bool:
     """Only ops at the same depth of the graph were taken to overlap. But an op begins when its own sources are done,
-    and a long op that began much earlier may still be running then. Only a path from one to the other keeps them
-    apart."""
+    and a long op that began earlier may still be running. Only a path from one to the other keeps them apart."""
     return _follows(seen, lambda case: case.pair.level and not case.on_one_gpu)
 
 
