@@ -22,6 +22,8 @@ from dtflab.viz.loads import loads
 
 WORKER = "/job:worker/task:0"
 
+FEW = 6  # ps tasks whose bytes are all told in a sentence
+
 q1 = from_toml(__file__)
 
 
@@ -123,10 +125,12 @@ def _sentence(seen: Seen, i: int, held: Sequence[int]) -> str:
     one, task = seen.variables[i], seen.choices[i]
     kind = "resource variable" if one.resource else "variable"
     went = "did not go to a ps task" if task is None else f"went to ps:{task}"
-    before = ", ".join(f"ps:{t} {byte_size(size)}" for t, size in enumerate(held))
+    least = held.index(min(held))
+    told = range(len(held)) if len(held) <= FEW else sorted({least, *([] if task is None else [task])})
+    before = ", ".join(f"ps:{t} {byte_size(held[t])}" for t in told)
     return (
         f"Of {plural(seen.ps_tasks, 'ps task')}: {kind} number {i + 1} ({one.dtype.name} {list(one.shape)}, "
-        f"{byte_size(one.bytes)}) {went}. The bytes until then: {before}. Expected is ps:{held.index(min(held))}."
+        f"{byte_size(one.bytes)}) {went}. The bytes until then: {before}. Expected is ps:{least}."
     )
 
 
