@@ -6,7 +6,7 @@ What a learner should see at once: where the step is, and what the next set will
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dtflab.base.text_table import text_table
@@ -37,10 +37,16 @@ class Frame(NamedTuple):
     says: str
 
 
-def counters(nodes: Sequence[Standing], live: Mapping[str, Any] | None = None) -> Picture:
+def counters(
+    nodes: Sequence[Standing],
+    live: Mapping[str, Any] | None = None,
+    marked: Collection[str] = (),
+    meaning: str = "",
+) -> Picture:
     """Picture a step that stands still; `nodes` are those of `Steps.nodes`. ValueError if there are none.
 
-    The colours are those of devices; states are outlines and marks.
+    The colours are those of devices; states are outlines and marks. The names of `marked` nodes begin with `!`, their
+    frames have a colour of their own, and the legend gives the `meaning`.
     """
     if not nodes:
         raise ValueError("There is nothing to draw: the step has no nodes outside of loops. Choose another one.")
@@ -48,18 +54,21 @@ def counters(nodes: Sequence[Standing], live: Mapping[str, Any] | None = None) -
     called = told_apart(names)
     edges = [(source, node.name) for node in nodes for source in node.sources if source in names]
     with together(node.device for node in nodes):
-        boxes = tuple(Box(node.name, _width(node), HEIGHT) for node in nodes)
+        remarks = {node.name: f"! {meaning}" if node.name in marked else "" for node in nodes}
+        boxes = tuple(Box(node.name, _width(node, remarks[node.name]), HEIGHT) for node in nodes)
         plan = layout(Cluster("step", boxes, 0), edges, room(), turns=any("_grad/" in name for name in names))
         width = max(plan.width, 500.0)
-        legend, height = marks.line_legend(_samples(nodes, live is not None), width, 0, size=11)
+        legend, height = marks.line_legend(_samples(nodes, live is not None, meaning), width, 0, size=11)
         below = f"translate({(width - plan.width) / 2:g} {height + 8:g})"
         controls = {(one, node.name) for node in nodes for one in node.controls}
-        graph = tag("g", _lines(plan, controls), _boxes(nodes, plan, called), transform=below)
+        graph = tag("g", _lines(plan, controls), _boxes(nodes, plan, called, remarks), transform=below)
         drawing = join([legend, tag("g", graph, class_="middle")])
         rows = [[look(n.device).label, called(n.name), n.state, n.waits_for] for n in nodes]
         heads = ("device", "node", "state", "waits for")
         counted = Counter(node.state for node in nodes)
         count = ", ".join(f"{counted[state]} {state}" for state in _MARKS if counted[state])
+        if meaning:
+            count += f"; {meaning}: {', '.join(called(node.name) for node in nodes if remarks[node.name])}"
         tables, text = [("Nodes", heads, rows)], text_table(heads, rows)
         size = (width, height + 8 + plan.height)
         return Picture(drawing, size, rules("counters"), f"Step: {count}.", tables, text, live=live)
@@ -110,47 +119,51 @@ def _mark(state: str, count: int) -> str:
     return str(count) if state == "waits" else _MARKS[state]
 
 
-def _samples(nodes: Sequence[Standing], moves: bool) -> list[tuple[Markup, str]]:
-    """The legend: the states that are in the picture, all of them if it moves, and what dashed lines are."""
+def _samples(nodes: Sequence[Standing], moves: bool, meaning: str) -> list[tuple[Markup, str]]:
+    """The legend: the states in the picture, all of them if it moves, and what dashed lines and `!` mean."""
     seen = set(_MEANINGS) if moves else {node.state for node in nodes}
     found = [(_sample(state), meaning) for state, meaning in _MEANINGS.items() if state in seen]
-    return found + [marks.ORDER_ONLY] * any(node.controls for node in nodes)
+    found += [marks.ORDER_ONLY] * any(node.controls for node in nodes)
+    return found + [(_sample("marked", "!"), meaning)] * bool(meaning)
 
 
-def _sample(state: str) -> Markup:
+def _sample(state: str, sign: str = "") -> Markup:
     """A sample for the legend: smaller than a node's box, so that it is not taken for one."""
     box = {"x": 5, "y": 2, "width": 23, "height": 14, "rx": 3}
-    mark = tag("text", _MARKS[state], x=16.5, y=13, class_="s11 mid counter")
+    mark = tag("text", sign or _MARKS[state], x=16.5, y=13, class_="s11 mid counter")
     return tag("g", tag("rect", class_="box", **box), mark, class_=f"node {state}")
 
 
-def _width(node: Standing) -> float:
-    return BADGE + marks.badge_width(look(node.device)) + 18 + text_width(_label(node.name))
+def _width(node: Standing, remark: str) -> float:
+    return BADGE + marks.badge_width(look(node.device)) + 18 + text_width(_label(node.name, remark), bold=bool(remark))
 
 
-def _label(name: str) -> str:
+def _label(name: str, remark: str) -> str:
     """The longest end of a name that fits, of whole scopes: its end says what it does, the badge where."""
+    if remark:
+        return f"! {_label(name, '')}"
     word = readable(name).rpartition(" ")[0]
     ends = [end for end in shorter(name) if end != word]
     return next((end for end in ends if text_width(end) <= LABEL_ROOM), shorten(ends[-1], LABEL_ROOM))
 
 
-def _boxes(nodes: Sequence[Standing], plan: Layout, called: Callable[[str], str]) -> Markup:
-    return tag("g", *(_box(node, plan.boxes[node.name], called(node.name)) for node in nodes), class_="nodes")
+def _boxes(nodes: Sequence[Standing], plan: Layout, called: Callable[[str], str], remarks: Mapping[str, str]) -> Markup:
+    drawn = (_box(node, plan.boxes[node.name], called(node.name), remarks[node.name]) for node in nodes)
+    return tag("g", *drawn, class_="nodes")
 
 
-def _box(node: Standing, r: Rect, name: str) -> Markup:
+def _box(node: Standing, r: Rect, name: str, remark: str) -> Markup:
     device = look(node.device)
     room = marks.badge_width(device)
     shape = {"x": r.x, "y": r.y, "width": r.width, "height": r.height, "rx": 4}
     return tag(
         "g",
-        tag("title", f"{name}: {node.state}\n{node.device}"),
+        tag("title", f"{name}: {node.state}\n{node.device}" + (remark and f"\n{remark}")),
         tag("rect", class_="box", **shape),
         marks.badge(device, r.right - room, r.y, r.height, room),
         tag("text", _mark(node.state, node.waits_for), x=r.x + BADGE / 2, y=r.y + 17, class_="b mid counter"),
-        tag("text", _label(node.name), x=r.x + BADGE + 4, y=r.y + 17, class_="name"),
-        class_=f"node {node.state}",
+        tag("text", _label(node.name, remark), x=r.x + BADGE + 4, y=r.y + 17, class_="name"),
+        class_=f"node {node.state}" + " marked" * bool(remark),
     )
 
 

@@ -82,7 +82,7 @@ BAD = {
     "an op twice": (lambda ops: [[ops[0].name] * 2], "Each has an op, and none twice."),
     "only the first set": (lambda ops: by_levels(ops)[:1], "You have 1 set; then come"),
     "a set too many": (lambda ops: [*by_levels(ops), ["more"]], "of them all ops have run"),
-    "backwards": (lambda ops: by_levels(ops)[::-1], "Set 1 of yours is"),
+    "backwards": (lambda ops: by_levels(ops)[::-1], "Set 1 of yours is wrong"),
 }
 
 
@@ -96,11 +96,14 @@ def test_what_is_wrong_is_told(name):
 def test_the_picture_shows_the_graph_at_the_moment_where_the_sets_differ():
     score = tf.grade(Q3, lambda ops: [*by_levels(ops)[:1], *by_levels(ops)[:1]])
     reading, waiting, _ = score.reports[0].results
-    assert "Set 2 of yours is" in reading.message and len(reading.message) < 300
+    assert "Set 2 of yours is wrong" in reading.message and len(reading.message) < 300
     for result in (reading, waiting):
         (_, _, rows) = result.picture.tables[0]
         states = {node: state for _, node, state, _ in rows}
-        right = re.findall(r"'(\w+)'", result.message.partition("ready then are ")[2].partition(".")[0])
+        right = re.findall(r"'(\w+)'", result.message.partition(" Ready then: ")[2].partition(".")[0])
         assert sorted(right) == sorted(node for node, state in states.items() if state == "ready")
         assert all(state == "done" for node, state in states.items() if node.startswith("source"))
-    assert 'class="node ready"' in score.html
+        told = re.findall(r"'(\w+)'", result.message.partition(" Ready then: ")[0])
+        assert sorted(re.findall(r'<g class="node \w+ marked"><title>(\w+):', result.picture.svg)) == sorted(told)
+        assert result.picture.svg.count("your set differs here") > len(told), "in the legend, too"
+    assert 'class="node ready marked"' in score.html

@@ -181,7 +181,10 @@ def _steps(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     for _ in range(2):
         steps.next()
     nodes = steps.nodes
-    return {"counters": lambda: counters(nodes)}
+    return {
+        "counters": lambda: counters(nodes),
+        "counters of a wrong set": lambda: counters(nodes, marked=["x", "y"], meaning="your set differs here"),
+    }
 
 
 def _what_ifs(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:

@@ -117,12 +117,12 @@ def _ready(ops: Sequence[Operation]) -> Sets:
         return [frozenset(str(ran.name) for ran in record.ran) for record in steps]
 
 
-def _picture(ops: Sequence[Operation], sets: int) -> Picture:
-    """The graph when that many sets have run: what is ready then has the counter 0."""
+def _picture(ops: Sequence[Operation], sets: int, wrong: frozenset[str]) -> Picture:
+    """The graph when that many sets have run, with these ops marked: what is ready then has the counter 0."""
     with Session(graph=ops[0].graph) as session, session.step_through(list(ops)) as steps:
         for _ in range(sets):
             steps.next()
-        return counters(steps.nodes)
+        return counters(steps.nodes, marked=wrong, meaning="your set differs here")
 
 
 def _by_the_first(plan: Plan) -> Sets:
@@ -250,11 +250,13 @@ def _demand_sets(answer: Any, plan: Plan, random: Random) -> None:
     seen = Seen(plan, [op.name for op in given], ready, answered)
     for number, (mine, right) in enumerate(zip(answered, ready)):
         if mine != right:
-            text = f"Set {number + 1} of yours is {_names(mine)}, but ready then are {_names(right)}"
-            raise Wrong(f"{text}.{_why(plan, mine ^ right)}", seen, _picture(ops, number))
+            ways = {"Not ready then": mine - right, "Missing": right - mine, "Ready then": right}
+            told = " ".join(f"{way}: {_names(which)}." for way, which in ways.items() if which)
+            text = f"Set {number + 1} of yours is wrong (“!” in the picture). {told}"
+            raise Wrong(f"{text}{_why(plan, mine ^ right)}", seen, _picture(ops, number, mine ^ right))
     if len(answered) < len(ready):
         text = f"You have {plural(len(answered), 'set')}; then come {_names(ready[len(answered)])}."
-        raise Wrong(text, seen, _picture(ops, len(answered)))
+        raise Wrong(text, seen, _picture(ops, len(answered), ready[len(answered)]))
     if len(answered) > len(ready):
         raise Wrong(f"You have {plural(len(answered), 'set')}; after {len(ready)} of them all ops have run.", seen)
 
