@@ -38,10 +38,7 @@ class Frame(NamedTuple):
 
 
 def counters(
-    nodes: Sequence[Standing],
-    live: Mapping[str, Any] | None = None,
-    marked: Collection[str] = (),
-    meaning: str = "",
+    nodes: Sequence[Standing], live: Mapping[str, Any] | None = None, marked: Collection[str] = (), meaning: str = ""
 ) -> Picture:
     """Picture a step that stands still; `nodes` are those of `Steps.nodes`. ValueError if there are none.
 
@@ -135,13 +132,16 @@ def _sample(state: str, sign: str = "") -> Markup:
 
 
 def _width(node: Standing, remark: str) -> float:
-    return BADGE + marks.badge_width(look(node.device)) + 18 + text_width(_label(node.name, remark), bold=bool(remark))
+    return (
+        BADGE
+        + marks.badge_width(look(node.device))
+        + 18
+        + text_width(remark[:2] + _label(node.name), bold=bool(remark))
+    )
 
 
-def _label(name: str, remark: str) -> str:
+def _label(name: str) -> str:
     """The longest end of a name that fits, of whole scopes: its end says what it does, the badge where."""
-    if remark:
-        return f"! {_label(name, '')}"
     word = readable(name).rpartition(" ")[0]
     ends = [end for end in shorter(name) if end != word]
     return next((end for end in ends if text_width(end) <= LABEL_ROOM), shorten(ends[-1], LABEL_ROOM))
@@ -162,7 +162,7 @@ def _box(node: Standing, r: Rect, name: str, remark: str) -> Markup:
         tag("rect", class_="box", **shape),
         marks.badge(device, r.right - room, r.y, r.height, room),
         tag("text", _mark(node.state, node.waits_for), x=r.x + BADGE / 2, y=r.y + 17, class_="b mid counter"),
-        tag("text", _label(node.name, remark), x=r.x + BADGE + 4, y=r.y + 17, class_="name"),
+        tag("text", remark[:2] + _label(node.name), x=r.x + BADGE + 4, y=r.y + 17, class_="name"),
         class_=f"node {node.state}" + " marked" * bool(remark),
     )
 

@@ -22,8 +22,6 @@ from dtflab.viz.loads import loads
 
 WORKER = "/job:worker/task:0"
 
-FEW = 6  # ps tasks whose bytes are all told in a sentence
-
 q1 = from_toml(__file__)
 
 
@@ -126,7 +124,7 @@ def _sentence(seen: Seen, i: int, held: Sequence[int]) -> str:
     kind = "resource variable" if one.resource else "variable"
     went = "did not go to a ps task" if task is None else f"went to ps:{task}"
     least = held.index(min(held))
-    told = range(len(held)) if len(held) <= FEW else sorted({least, *([] if task is None else [task])})
+    told = range(len(held)) if len(held) < 7 else sorted({least, least if task is None else task})
     before = ", ".join(f"ps:{t} {byte_size(held[t])}" for t in told)
     return (
         f"Of {plural(seen.ps_tasks, 'ps task')}: {kind} number {i + 1} ({one.dtype.name} {list(one.shape)}, "

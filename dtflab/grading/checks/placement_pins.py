@@ -257,10 +257,7 @@ def wants_a_gpu(seen: Seen) -> bool:
 def compares_numbers(seen: Seen) -> bool:
     """The lowest number was taken for the first by name. Names are compared letter by letter: task:10 comes before
     task:2."""
-    return _explained(
-        seen,
-        lambda case, d: (":CPU:" in d, not d.startswith(f"{case.master}/"), device_spec.parse(d)),
-    )
+    return _explained(seen, lambda case, d: (":CPU:" in d, not d.startswith(f"{case.master}/"), device_spec.parse(d)))
 
 
 @q2.mistake()

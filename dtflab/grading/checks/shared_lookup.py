@@ -32,6 +32,7 @@ from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.units import byte_size
 from dtflab.viz.loads import loads
 
+Find = Callable[[int], int]  # a number from that of a row
 WORKER = "/job:worker/task:0"
 COLUMNS = 32
 
@@ -74,19 +75,10 @@ class Case(NamedTuple):
         """The first of these numbers, with its place among them, that the task's shard does not have."""
         return next(((i, row) for i, row in enumerate(rows) if row >= self.rows_of(task)), None)
 
-    def with_blocks(self, block_rows: int) -> list[int]:
-        """The rows that a lookup with the wrong block size finds."""
-        return self.found_at(map(self._replace(block_rows=block_rows).home, self.ids))
-
-    @property
-    def by_single_rows(self) -> list[list[tuple[int, int]]]:
-        """The places of the ids if the task, or the number there, is that of a table dealt out in single rows."""
-        places = [(self._replace(block_rows=1).home(row), self.home(row)) for row in self.ids]
-        return [[(other[0], mine[1]) for other, mine in places], [(mine[0], other[1]) for other, mine in places]]
-
-    def with_rows(self, number: Callable[[int], int]) -> list[int]:
-        """The rows that are found on the right tasks, but at that number there."""
-        return self.found_at((self.home(row)[0], number(row)) for row in self.ids)
+    def places(self, task: Find | None = None, number: Find | None = None) -> list[tuple[int, int]]:
+        """The places of the ids, as `home` finds them but for another way to the task, or to the number there."""
+        homes = ((row, *self.home(row)) for row in self.ids)
+        return [(task(row) if task else home, number(row) if number else place) for row, home, place in homes]
 
 
 class Seen(NamedTuple):
@@ -113,16 +105,13 @@ def _draw(random: Random, tasks: int, block_rows: int, rest: int = 0) -> Case:
     while True:
         ids = [random.randrange(count) for _ in range(random.randint(6, 9))]
         case = Case(tasks, block_rows, table, [*ids, *[count - 1] * bool(rest), ids[0]])
-        wrongs = [
-            case.order_of_tasks,
-            *map(case.with_blocks, (case.rows_of(0), 1 if block_rows > 1 else 2)),
-            case.with_rows(lambda row: row),
-            case.with_rows(lambda row: row % block_rows),
-            *(map(case.found_at, case.by_single_rows) if block_rows > 1 else ()),
-        ]
+        wrongs = [case._replace(block_rows=n).places() for n in (case.rows_of(0), 1 if block_rows > 1 else 2)]
+        wrongs += [case.places(number=find) for find in (lambda row: row, lambda row: row % block_rows)]
+        if block_rows > 1:
+            wrongs += [case.places(lambda row: row % tasks), case.places(number=lambda row: row // tasks)]
         homes = {case.home(row)[0] for row in case.ids}
-        differ = len({*map(tuple, (case.ids, *wrongs))}) == 1 + len(wrongs)
-        if differ and len(case.ids) * tasks != count and len(homes) == tasks:
+        found = {*map(tuple, (case.ids, case.order_of_tasks, *map(case.found_at, wrongs)))}
+        if len(found) == 2 + len(wrongs) and len(case.ids) * tasks != count and len(homes) == tasks:
             return case
 
 
@@ -267,11 +256,6 @@ def _looked_at(seen: Seen, places: Sequence[tuple[int, int]]) -> bool:
     return _found(seen, seen.case.found_at(places))
 
 
-def _as_dealt(seen: Seen, other: Case) -> bool:
-    """Whether the rows were looked for where they are in another case, whose table is dealt out otherwise."""
-    return _looked_at(seen, [*map(other.home, seen.case.ids)])
-
-
 @q2.mistake()
 def gives_each_row_once(seen: Seen) -> bool:
     """An id that is there twice has only one row in the result. A lookup gives a row for each id, as often as it is
@@ -298,7 +282,7 @@ def needs_a_static_length(seen: Seen) -> bool:
 def knows_two_tasks(seen: Seen) -> bool:
     """The table was looked up as if two parameter servers held it, and there are more. How many there are is
     len(shards)."""
-    return seen.case.tasks > 2 and _as_dealt(seen, seen.case._replace(tasks=2))
+    return seen.case.tasks > 2 and _looked_at(seen, seen.case._replace(tasks=2).places())
 
 
 @q2.mistake()
@@ -312,42 +296,42 @@ def forgets_the_places(seen: Seen) -> bool:
 def one_shard_after_the_other(seen: Seen) -> bool:
     """The first rows were looked for on the first task, the next ones on the second, as partition_strategy='div' deals
     them. But blocks go to the tasks in turn: block b is on task b % len(shards)."""
-    return _as_dealt(seen, seen.case._replace(block_rows=seen.case.rows_of(0)))
+    return _looked_at(seen, seen.case._replace(block_rows=seen.case.rows_of(0)).places())
 
 
 @q2.mistake()
 def ignores_the_blocks(seen: Seen) -> bool:
     """Single rows were dealt out to the tasks in turn, as partition_strategy='mod' does it. Here blocks of block_rows
     rows are: the block of a row is id // block_rows."""
-    return _as_dealt(seen, seen.case._replace(block_rows=1))
+    return _looked_at(seen, seen.case._replace(block_rows=1).places())
 
 
 @q2.mistake()
 def finds_the_task_by_the_row(seen: Seen) -> bool:
     """The task was found by the number of the row, as if single rows were dealt out to the tasks in turn. Whole blocks
     are: with block = id // block_rows, the task is block % len(shards)."""
-    return _looked_at(seen, seen.case.by_single_rows[0])
+    return _looked_at(seen, seen.case.places(lambda row: row % seen.case.tasks))
 
 
 @q2.mistake()
 def counts_single_rows_in_the_shard(seen: Seen) -> bool:
     """The task is right, but the row's number in the shard was counted as if single rows were dealt out. A shard holds
     whole blocks: the number is block // len(shards) * block_rows + id % block_rows."""
-    return _looked_at(seen, seen.case.by_single_rows[1])
+    return _looked_at(seen, seen.case.places(number=lambda row: row // seen.case.tasks))
 
 
 @q2.mistake()
 def forgets_the_blocks_before(seen: Seen) -> bool:
     """The rows are those of the first block on each task. A shard has several blocks, one after the other: before a
     row's own come block // len(shards) others, of block_rows rows each."""
-    return _found(seen, seen.case.with_rows(lambda row: row % seen.case.block_rows))
+    return _looked_at(seen, seen.case.places(number=lambda row: row % seen.case.block_rows))
 
 
 @q2.mistake()
 def takes_ids_for_rows_of_a_shard(seen: Seen) -> bool:
     """The number of a row in the table was taken for its number in the shard, which has only a part of the rows. In the
     shard it is block // len(shards) * block_rows + id % block_rows."""
-    return _looked_at(seen, [(seen.case.home(row)[0], row) for row in seen.case.ids])
+    return _looked_at(seen, seen.case.places(number=lambda row: row))
 
 
 @q2.mistake()
