@@ -150,8 +150,8 @@ def _secluded(folder: Path, hidden: Sequence[Path]) -> Iterator[IO[bytes]]:
     """An order for `seclusion`, as an open file."""
     covered = [path for path in (*_own_places(), os.path.realpath(folder.parent)) if os.path.isdir(path)]
     with tempfile.TemporaryDirectory(prefix="dtflab-own-", dir=folder.parent) as own, tempfile.TemporaryFile() as order:
-        for name in (*map(str, range(len(covered))), "nothing"):
-            Path(own, name).mkdir(mode=0o555 if name == "nothing" else 0o700)
+        for number in range(len(covered)):
+            Path(own, str(number)).mkdir(mode=0o700)
         unseen = [str(path.resolve()) for path in hidden]
         place = seclusion.Place(str(folder.resolve()), covered, own, _needed(), unseen)
         order.write(json.dumps(place._asdict()).encode())

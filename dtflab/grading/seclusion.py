@@ -1,7 +1,7 @@
 """A program in namespaces of its own: `python seclusion.py DESCRIPTOR PROGRAM ARGUMENT …`.
 
 The program sees no process but its own, and can end no other. It has a loopback of its own and no other network, its
-own /tmp, an empty home, and all else read-only; what is hidden from it looks empty. When the first process of these
+own /tmp, an empty home, and all else read-only; what is hidden from it is not there. When the first process of these
 namespaces ends, Linux ends all others, whatever they have done to their sessions and environments. That first process
 is this one, not the program: it starts the program, and waits for what the program leaves behind.
 
@@ -15,6 +15,7 @@ the namespaces are given up for good, so that nothing that was hidden can be unc
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -28,7 +29,7 @@ from typing import NamedTuple
 
 NOT_STARTED = 125  # the same as the supervisor's, which passes it on and can't be imported here
 _NEW = 0x10000000 | 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000  # user, mount, pid, net and ipc namespaces
-_BIND, _PRIVATE_ALL = 0x1000, 0x4000 | 0x40000
+_BIND, _ALL_BELOW, _PRIVATE = 0x1000, 0x4000, 0x40000
 _MOUNT_SETATTR, _HERE, _RECURSIVE, _READ_ONLY = 442, -100, 0x8000, 1
 _PDEATHSIG, _CAPBSET_DROP, _NO_NEW_PRIVS = 1, 24, 38
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _UP = 0x8913, 0x8914, 1
@@ -37,7 +38,7 @@ _SIOCGIFFLAGS, _SIOCSIFFLAGS, _UP = 0x8913, 0x8914, 1
 class Place(NamedTuple):
     """Where a program runs: its folder; the folders that are covered; what it needs of them; what is hidden.
 
-    `own` has an empty folder for each, by its number, and one that stays empty, `nothing`.
+    `own` has an empty folder for each that is covered, by its number.
     """
 
     folder: str
@@ -115,7 +116,7 @@ class _Mounts:
 
     def arrange(self, place: Place) -> None:
         """Make all read-only but the program's folder and what is its own, and cover what is hidden."""
-        self._mount(None, "/", None, _PRIVATE_ALL)
+        self._mount(None, "/", None, _PRIVATE | _ALL_BELOW)
         seen_again = [(path, os.open(path, os.O_PATH)) for path in self._in(place.covered, place.needed)]
         folder, own = os.open(place.folder, os.O_PATH), os.open(place.own, os.O_PATH)
         self._read_only("/")
@@ -124,12 +125,12 @@ class _Mounts:
             if os.path.isdir(path):  # it may have been in one that is covered now
                 self._writable(f"/proc/self/fd/{own}/{number}", path)
         for path, descriptor in seen_again:
-            self._again(descriptor, path)
+            self._again(f"/proc/self/fd/{descriptor}", path)
         os.makedirs(place.folder, exist_ok=True)
         self._writable(f"/proc/self/fd/{folder}", place.folder)
-        nothing = f"/proc/self/fd/{own}/nothing"
-        for path in filter(os.path.exists, place.hidden):
-            self._mount(nothing if os.path.isdir(path) else os.devnull, path, None, _BIND)
+        hidden = [path for path in place.hidden if os.path.exists(path)]
+        for parent in sorted({*map(os.path.dirname, hidden)}):
+            self._hide(parent, {os.path.basename(path) for path in hidden if os.path.dirname(path) == parent})
         for descriptor in (folder, own, *(descriptor for _, descriptor in seen_again)):
             os.close(descriptor)
 
@@ -138,17 +139,34 @@ class _Mounts:
         """The needed files that are in folders that are covered."""
         return [path for path in needed if any(path.startswith(f"{folder}/") for folder in covered)]
 
-    def _again(self, descriptor: int, path: str) -> None:
+    def _hide(self, parent: str, names: set[str]) -> None:
+        """Show all of a folder again but what has these names. A mount on these would tell where they are: a program
+        can read the table of mounts. The root can't be shown again, nor what can't be listed: there they look empty.
+        """
+        if parent == "/" or not os.access(parent, os.R_OK):
+            for path in filter(os.path.exists, (os.path.join(parent, name) for name in names)):
+                kind, flags = ("tmpfs", _READ_ONLY) if os.path.isdir(path) else (None, _BIND)
+                self._mount(os.devnull, path, kind, flags)
+            return
+        there, others = os.open(parent, os.O_PATH), {*os.listdir(parent)}.difference(names)
+        self._mount("none", parent, "tmpfs", 0)
+        for name in others:
+            source, path = f"/proc/self/fd/{there}/{name}", f"{parent}/{name}"
+            with contextlib.suppress(OSError):  # it has gone meanwhile, or belongs to somebody who shows it to nobody
+                os.symlink(os.readlink(source), path) if os.path.islink(source) else self._again(source, path)
+        self._set(parent, 0, set=_READ_ONLY)
+        os.close(there)
+
+    def _again(self, source: str, path: str) -> None:
         """Show a file or folder again where it was, if it is not in one that is shown again."""
         if os.path.exists(path):
             return
-        source = f"/proc/self/fd/{descriptor}"
         if os.path.isdir(source):
             os.makedirs(path, exist_ok=True)
         else:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             Path(path).touch()
-        self._mount(source, path, None, _BIND)
+        self._mount(source, path, None, _BIND | _ALL_BELOW)
 
     def _writable(self, source: str, target: str) -> None:
         self._mount(source, target, None, _BIND)

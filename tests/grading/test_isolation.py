@@ -120,6 +120,38 @@ for path in ("here", "/tmp/own", "/dev/shm/own", "/etc/own", "/usr/own", {str(RO
     assert not (ROOT / "own").exists()
 
 
+def test_no_table_of_mounts_names_what_is_hidden(tmp_path, monkeypatch):
+    """Outside of the folders that are covered as a whole. What lies next to it is there as before, and read-only."""
+    need_namespaces()
+    monkeypatch.setattr(isolation, "_own_places", lambda: ["/dev/shm"])
+    place, course = tmp_path / "work/place", tmp_path / "course"
+    for folder in (place, course / "secret", course / "data/more"):
+        folder.mkdir(parents=True)
+    for name in ("secret/checks.py", "marks.csv", "notes.txt", "data/more/images.txt"):
+        (course / name).write_text(name)
+    (course / "link").symlink_to("notes.txt")
+    code = f"""
+import os
+for name in ("mountinfo", "mounts", "mountstats"):
+    text = open(f"/proc/self/{{name}}").read()
+    print("course" in text, "secret" in text, "marks.csv" in text)
+os.chdir({str(course)!r})
+print(sorted(os.listdir()), os.readlink("link"), open("link").read(), open("data/more/images.txt").read())
+for path in ("new", "notes.txt", "data/new"):
+    try:
+        open(path, "w")
+    except OSError as error:
+        print(error.strerror)
+"""
+    hidden = [course / "secret", course / "marks.csv"]
+    ended = isolation.run([sys.executable, "-c", code], LONG, place, hidden=hidden)
+    assert ended.output.splitlines() == [
+        *["True False False"] * 3,
+        "['data', 'link', 'notes.txt'] notes.txt notes.txt data/more/images.txt",
+        *["Read-only file system"] * 3,
+    ]
+
+
 def test_its_home_is_empty_but_for_what_it_needs(secluded):
     home = os.path.realpath(os.path.expanduser("~"))
     code = f"import os; print(*os.listdir({home!r}), sep='/')"
