@@ -41,14 +41,15 @@ def is_ours(error: BaseException) -> bool:
     return any(name == outside[-1] or not name.startswith(_NOTEBOOK) for name in ours)
 
 
-def _shell() -> Any:
+def current_shell() -> Any:
+    """IPython's shell, in a terminal or in a kernel; None where there is none."""
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython is not None else None
 
 
 def cell(filename: str) -> str:
     """`Cell In[3]` for what IPython calls the code of a cell, else an empty string."""
-    named = shell.compile.format_code_name(filename) if (shell := _shell()) is not None else None
+    named = shell.compile.format_code_name(filename) if (shell := current_shell()) is not None else None
     return " ".join(named) if named else ""
 
 
@@ -61,7 +62,7 @@ def wrapped(text: str, hanging: int = 0) -> str:
 
 def render(error: BaseException) -> list[str]:
     """The lines that IPython prints for `error`."""
-    shell = _shell()
+    shell = current_shell()
     mode = getattr(getattr(shell, "InteractiveTB", None), "mode", _USUAL_MODE)
     if shell is not None and mode != _USUAL_MODE:
         lines: list[str] = shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)

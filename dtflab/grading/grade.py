@@ -16,13 +16,14 @@ from itertools import takewhile
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
+from dtflab.base.error_report import current_shell
 from dtflab.grading.catalogue import all_questions, find
 from dtflab.grading.judge import Report, Result, is_autograded, judge
 from dtflab.grading.questions import Question
 from dtflab.grading.score import Score
 from dtflab.machine.console import in_notebook, show
 
-SECRET = ("DTFLAB_CHECKS", "DTFLAB_GRADE_SEED")  # refused in a notebook
+SECRET = ("DTFLAB_CHECKS", "DTFLAB_GRADE_SEED")  # refused in IPython
 
 
 class Try(NamedTuple):
@@ -61,7 +62,7 @@ def grade(id: str, answer: Any = _NOT_GIVEN, *, hint: bool = False) -> Any:
     has under the question's name for it, or `answer`. Nothing that the answer does is raised; LookupError lists the
     questions if none has that id.
 
-    The numbers in a question follow from the environment's DTFLAB_STUDENT (default empty) and, outside of notebooks,
+    The numbers in a question follow from the environment's DTFLAB_STUDENT (default empty) and, outside of IPython,
     DTFLAB_GRADE_SEED (a text, default 0), which a teacher may keep secret.
     """
     _refuse_secrets()
@@ -92,11 +93,12 @@ def check(id: str, name: str = "", answer: Any = _NOT_GIVEN) -> bool:
 
 
 def _refuse_secrets() -> None:
-    """Raise RuntimeError in a notebook in which everybody's code could read a teacher's checks and seed."""
+    """Raise RuntimeError in IPython, a notebook or not, where any code could read a teacher's checks and seed."""
+    where = "notebook's" if in_notebook() else "IPython's"
     for name in SECRET:
-        if in_notebook() and os.environ.get(name):
+        if current_shell() is not None and os.environ.get(name):
             raise RuntimeError(
-                f"{name} is set in this notebook's environment, where the code that is graded can read it. Unset it. "
+                f"{name} is set in this {where} environment, where the code that is graded can read it. Unset it. "
                 "Hidden checks and a seed of your own are for the command: dtflab grade FOLDER --checks DIR"
             )
 

@@ -81,9 +81,11 @@ def _class(one: Class, number: int, numbered: Sequence[tuple[int, Graded]]) -> I
     yield _histogram(one)
     if one.judged:
         yield tag("h3", "Points lost, by check")
+        yield tag("p", "Counted of the answers that the check judged. “Not judged”: they hang, or end their process.")
         yield _lost(one)
     if made := one.made():
         yield tag("h3", "The commonest mistakes")
+        yield tag("p", "Counted of all answers to the question, also of those that no check judged.")
         places = {id(file): number for number, file in numbered}
         yield from (_mistake(each, places[id(each.example.file)]) for each in made)
 
@@ -164,7 +166,7 @@ def _scrolled(title: str, content: Markup) -> Markup:
 
 def _mistake(made: Made, number: int) -> Markup:
     """A mistake, its text, and one example: the message of the check, and the code."""
-    count = tag("span", f" · {len(made.shown)} of {made.of} · {made.question.id}", class_="soft")
+    count = tag("span", f" · {len(made.shown)} of {made.of} answers · {made.question.id}", class_="soft")
     title = tag("h4", pages.with_code(made.title), count)
     example = made.example
     whose = tag("a", "The whole report", href=f"#file-{number}")

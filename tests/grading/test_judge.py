@@ -10,6 +10,7 @@ import runpy
 import sys
 import threading
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -239,14 +240,15 @@ def test_several_questions_add_up(twice):
 
 
 @pytest.mark.parametrize("name", ["DTFLAB_CHECKS", "DTFLAB_GRADE_SEED"])
-def test_a_notebook_whose_environment_has_secrets_grades_nothing(twice, name, monkeypatch):
-    """Code of the same notebook could read them. A script, in which a teacher tries checks, may have them."""
+@pytest.mark.parametrize("shell, what", [(SimpleNamespace(kernel=1), "notebook"), (SimpleNamespace(), "IPython")])
+def test_a_notebook_whose_environment_has_secrets_grades_nothing(twice, name, shell, what, monkeypatch):
+    """Nor does IPython in a terminal: code there could read them. A script, in which a teacher tries checks, may."""
     monkeypatch.setattr(catalogue, "load_folder", lambda folder: None)
     monkeypatch.setenv(name, "secret")
     assert grade("numbers/q9", lambda n: 2 * n) == 4
-    monkeypatch.setattr("dtflab.grading.grade.in_notebook", lambda: True)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     for call in (lambda: grade("numbers/q9"), lambda: check("numbers/q9"), lambda: chosen("q9", False, {})):
-        with pytest.raises(RuntimeError, match=f"{name} is set in this notebook's environment.* dtflab grade FOLDER"):
+        with pytest.raises(RuntimeError, match=f"{name} is set in this {what}'s environment.* dtflab grade FOLDER"):
             call()
 
 
