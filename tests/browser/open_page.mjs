@@ -6,7 +6,7 @@
 // MEDIA in the environment is what the reader's system asks for, as playwright's emulateMedia takes it; `moves` is then
 // what moves of itself, `faint` are lines that the page swallows, `unavailable` what can't be used, with the reason,
 // `broken` words of printed outputs that go on in the next line though they have room in one, and `over` are the pixels
-// by which it is wider than the window.
+// by which it is wider than the window. `cards` says of each card that was shown for a hover whether it lay over that.
 // STEPS are those of open_notebook.mjs in pictures, its audit, of the outputs or of {"audit": "PART"}, and
 // {"width": 1920}: make the window that wide, and put into `wide` how large the pictures are then; of a step with
 // "saves" the file that the page then saves goes into `saved`. EXPECTED is a JSON
@@ -26,7 +26,7 @@ const browser = await chromium.launch({
 const context = await browser.newContext({ viewport: { width: 1280, height: 1000 }, offline: true });
 const page = await context.newPage();
 page.setDefaultTimeout(120_000);
-const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], saved: [], unavailable: [], broken: [], sliders: [], axe: [], wide: {}, over: 0 };
+const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], saved: [], unavailable: [], broken: [], cards: [], sliders: [], axe: [], wide: {}, over: 0 };
 const media = JSON.parse(process.env.MEDIA ?? '{}');
 page.on('pageerror', error => report.noise.push(`uncaught: ${error.message}`));
 page.on('console', line => ['error', 'warning'].includes(line.type()) && report.noise.push(`console: ${line.text()}`));
@@ -66,6 +66,7 @@ async function act({ on, nth, width, see, shot, saves, ...how }) {
   const saved = saves && page.waitForEvent('download');
   if (on) await inPicture(page, page.locator(on).nth(nth ?? 0), how);
   if (saved) report.saved.push(readFileSync(await (await saved).path(), 'utf8'));
+  if (how.do === 'hover') report.cards.push(...await page.locator(on).nth(nth ?? 0).evaluate(covers));
   if (width) {
     await page.setViewportSize({ width, height: 1000 });
     report.wide[width] = await page.evaluate(sizes);
@@ -75,6 +76,13 @@ async function act({ on, nth, width, see, shot, saves, ...how }) {
 }
 
 // ---- the rest runs in the page ----
+
+// For each card that is shown, whether it lies over the element.
+function covers(element) {
+  const { left, right, top, bottom } = element.getBoundingClientRect();
+  const boxes = [...document.querySelectorAll('.dtf-card:not([hidden])')].map(card => card.getBoundingClientRect());
+  return boxes.map(box => box.left < right && left < box.right && box.top < bottom && top < box.bottom);
+}
 
 // Puts the sliders to each of their places. HTML is compared as the browser writes it, whatever quotes it came with.
 function compared(places) {

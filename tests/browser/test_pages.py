@@ -93,6 +93,7 @@ def test_timeline_placement_and_steps_respond(tmp_path):
         {"on": PLOT, "do": "press", "key": "Escape"},
         {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
         {"on": TOWER, "do": "click", "see": "tower0 is open.", "shot": "open"},
+        *({"on": ".box-of", "nth": nth, "do": "hover", "at": [0.5, 0.1]} for nth in (0, -1)),
         {"on": ".counter", "do": "click", "see": "The step is over"},
         {"on": ".counter", "do": "hover", "see": "A real executor has no sets"},  # true of each set
         {"on": '[data-live="steps"] .dtf-button', "nth": 1, "do": "click", "see": "Ready next: fetch loss"},
@@ -103,6 +104,7 @@ def test_timeline_placement_and_steps_respond(tmp_path):
         {"on": SCRUB, "do": "click", "at": [0.5, 0.5], "see": "sets out from worker:2 GPU:0 to ps:0", "shot": "replay"},
     )  # fmt: skip
     assert report["live"] == ["timeline", "placement", "steps", "replay"] and report["stills"] == 0
+    assert report["cards"] == [False, False], "a card stands next to what it explains"
 
 
 CROWDED = [  # 20 tensors, made one after the other and all awaited from the start on: there is room for 16

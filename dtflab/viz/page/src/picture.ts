@@ -10,6 +10,15 @@ export interface Command {
   run: () => void;
 }
 
+export interface Box {
+  left: number;
+  top: number;
+  right: number;
+  bottom: number;
+}
+
+const GAP = 6, REACH = 12, TALL = 120; // pixels between a card and what it explains, around the pointer, of a shape
+
 export const KERNELS: Map<string, (message: object) => void> = ((window as any)[Symbol.for("dtflab kernels")] ??= new Map());
 
 export class Picture {
@@ -146,8 +155,9 @@ export class Picture {
     Object.assign(this.still, { unit: 0, width: 0, height: 0 });
   }
 
-  // Lines of text at a point of the drawing, in its pixels; the first is the heading.
-  show(lines: string[], x: number, y: number): void {
+  // Lines of text, the first is the heading, next to what they explain: below it, else above it, else at its side. It is a
+  // box in pixels of the window; `x` is where the card begins.
+  show(lines: string[], box: Box, x = box.left): void {
     this.card.replaceChildren(
       ...lines.map((line, i) => {
         const row = element(i ? "div" : "b");
@@ -156,16 +166,19 @@ export class Picture {
       }),
     );
     this.card.hidden = false;
-    const { clientWidth: width, clientHeight: height } = this.drawing;
-    this.card.style.left = `${Math.max(0, Math.min(x + 14, width - this.card.offsetWidth - 4))}px`;
-    const below = y + 18;
-    this.card.style.top = `${below + this.card.offsetHeight < height ? below : Math.max(0, y - this.card.offsetHeight - 12)}px`;
+    const { left, top, width, height } = this.drawing.getBoundingClientRect();
+    const { offsetWidth: wide, offsetHeight: tall } = this.card;
+    const below = box.bottom - top + GAP, above = box.top - top - tall - GAP;
+    const after = box.right - left + GAP, before = box.left - left - wide - GAP;
+    const isAside = below + tall > height && above < 0, side = after + wide <= width || before < 0 ? after : before;
+    this.card.style.left = `${Math.max(0, Math.min(isAside ? side : x - left, width - wide - 4))}px`;
+    this.card.style.top = `${isAside ? Math.max(0, Math.min(box.top - top, height - tall)) : below + tall <= height ? below : above}px`;
   }
 
-  // The same, at the pointer.
-  showAt({ clientX, clientY }: MouseEvent, lines: string[]): void {
-    const { left, top } = this.drawing.getBoundingClientRect();
-    this.show(lines, clientX - left, clientY - top);
+  // The same for a shape below the pointer; for none, or one that is too tall, for a place around the pointer.
+  showAt({ clientX: x, clientY: y }: MouseEvent, lines: string[], shape?: Box): void {
+    const around = { left: x - REACH, top: y - REACH, right: x + REACH, bottom: y + REACH };
+    this.show(lines, shape && shape.bottom - shape.top <= TALL ? shape : around, x);
   }
 
   hide(): void {

@@ -29,7 +29,7 @@ export function allocations(picture: Picture, data: Allocations): void {
   new Player(picture, { count: end, noun: "allocation", show, words: (place) => data.says[Math.floor(place)]!, plays }, end);
   blocks.forEach((block, i) => {
     block.querySelector("title")?.remove();
-    block.addEventListener("pointerenter", (event) => picture.showAt(event, data.blocks.card[i]!.split("\n")));
+    block.addEventListener("pointerenter", (event) => picture.showAt(event, data.blocks.card[i]!.split("\n"), block.getBoundingClientRect()));
     block.addEventListener("pointerleave", () => picture.hide());
   });
   picture.on("escape", () => picture.hide());

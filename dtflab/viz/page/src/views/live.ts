@@ -148,7 +148,7 @@ class Curves {
     const unit = box.width / this.picture.svg.viewBox.baseVal.width;
     const x = (event.clientX - box.left) / unit, y = (event.clientY - box.top) / unit;
     const isIn = y > this.plot.top && y < this.plot.bottom && x >= this.plot.left && x <= this.x.range()[1]!;
-    this.read(isIn && this.lines.length ? this.x.invert(x) : null, y * unit);
+    this.read(isIn && this.lines.length ? this.x.invert(x) : null);
   }
 
   private step(by: number): void {
@@ -156,7 +156,7 @@ class Curves {
     if (this.lines.length) this.read(Math.max(low, Math.min(high, (this.at ?? low) + (by * (high - low)) / 50)));
   }
 
-  private read(at: number | null, y = this.plot.top): void {
+  private read(at: number | null): void {
     this.at = at;
     this.draw();
     if (at === null) return this.picture.hide();
@@ -164,8 +164,10 @@ class Curves {
       const k = nearest(xs, at), value = ys[k];
       return `${this.pens[i]!.name}: ${value === null || value === undefined ? "not a number" : number(value)} at ${number(xs[k]!)}`;
     });
-    const unit = this.picture.svg.getBoundingClientRect().width / this.picture.svg.viewBox.baseVal.width;
-    this.picture.show([`${this.data.value} over ${this.data.over}`, ...said.slice(0, 12)], this.x(at) * unit, y);
+    const screen = this.picture.svg.getScreenCTM()!;
+    const [top, bottom] = [this.plot.top, this.plot.bottom].map((y) => new DOMPoint(this.x(at), y).matrixTransform(screen)) as [DOMPoint, DOMPoint];
+    const box = { left: top.x, top: top.y, right: top.x, bottom: bottom.y };
+    this.picture.show([`${this.data.value} over ${this.data.over}`, ...said.slice(0, 12)], box);
     this.picture.say(said.join("; "));
   }
 }

@@ -79,10 +79,10 @@ class Live {
     svg.addEventListener("pointermove", (event) => {
       const time = this.time(event);
       if (event.buttons && time !== null) return this.go(time);
-      const key = (event.target as Element).closest<SVGElement>("[data-block]")?.dataset.block ?? "";
+      const shape = (event.target as Element).closest<SVGElement>("[data-block]"), key = shape?.dataset.block ?? "";
       this.light(key);
       const lines = key ? this.card(key, time) : [];
-      if (lines.length) picture.showAt(event, lines);
+      if (lines.length) picture.showAt(event, lines, shape!.getBoundingClientRect());
       else picture.hide();
     });
     svg.addEventListener("pointerleave", () => {
@@ -158,9 +158,7 @@ class Live {
     const key = keys[(place + by + keys.length + (place < 0 && by < 0 ? 1 : 0)) % keys.length]!;
     this.light(key);
     const lines = this.card(key, null);
-    const box = svg.querySelector(`.entry[data-block="${key}"]`)!.getBoundingClientRect();
-    const origin = picture.drawing.getBoundingClientRect();
-    picture.show(lines, box.left - origin.left, box.bottom - origin.top - 10);
+    picture.show(lines, svg.querySelector(`.entry[data-block="${key}"]`)!.getBoundingClientRect());
     picture.say(lines.join(" · "));
   }
 

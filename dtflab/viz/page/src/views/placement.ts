@@ -3,9 +3,9 @@
 // At most 200 boxes are shown. Where a scope would bring more, the ones that were used longest ago are closed for it.
 
 import { pointer, select } from "d3-selection";
-import { element, type Picture } from "../picture";
+import { type Box, element, type Picture } from "../picture";
 import { set, svg } from "../svg";
-import { type Block, type Bundle, CONTROL, type Edges, Nest, type Point, type Scope, type Strand } from "./nest";
+import { type Block, type Bundle, CONTROL, type Edges, Nest, type Point, type Scope, type Strand, TITLE } from "./nest";
 
 interface Placement {
   top: number;
@@ -122,7 +122,7 @@ class Live {
     if (block.scope) return this.toggle(block);
     this.locked = false;
     this.light(this.bundlesOf(block), [block]);
-    this.picture.showAt(event, this.card(block));
+    this.picture.showAt(event, this.card(block), this.inWindow(block));
     this.picture.card.dataset.locked = "";
     this.locked = true;
     this.picture.say(this.card(block).join(". "));
@@ -145,7 +145,7 @@ class Live {
     for (const [each, shape] of this.shapes) shape.tabIndex = each === block ? 0 : -1;
     if (!this.shapes.get(block)!.matches(":focus-visible")) return; // the pointer has done it
     this.light(this.bundlesOf(block), [block]);
-    this.picture.show(this.card(block), ...(block.isOpen ? this.place(block.x + block.width, block.y) : this.place(block.x + 20, block.y + block.height)));
+    this.picture.show(this.card(block), this.inWindow(block));
   }
 
   private go(block: Block | null): void {
@@ -171,7 +171,7 @@ class Live {
     const block = this.under(event);
     if (block) {
       this.light(this.bundlesOf(block), [block]);
-      this.picture.showAt(event, this.card(block));
+      this.picture.showAt(event, this.card(block), this.inWindow(block));
       return;
     }
     const strand = this.near(pointer(event, this.graph));
@@ -471,10 +471,11 @@ class Live {
 
   // ---- where things are on the page ----
 
-  private place(x: number, y: number): Point {
-    const at = new DOMPoint(x, y).matrixTransform(this.graph.getScreenCTM()!);
-    const frame = this.picture.drawing.getBoundingClientRect();
-    return [at.x - frame.left, at.y - frame.top];
+  // A box, or the title of an open scope.
+  private inWindow(block: Block): Box {
+    const screen = this.graph.getScreenCTM()!, at = new DOMPoint(block.x, block.y).matrixTransform(screen);
+    const height = block.isOpen ? TITLE : block.height;
+    return { left: at.x, top: at.y, right: at.x + block.width * screen.a, bottom: at.y + height * screen.d };
   }
 }
 

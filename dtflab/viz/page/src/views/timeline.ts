@@ -8,7 +8,7 @@ import { select } from "d3-selection";
 import { zoom, zoomIdentity, type ZoomTransform } from "d3-zoom";
 import { after, Busy } from "../busy";
 import { save } from "../perfetto";
-import { element, type Picture } from "../picture";
+import { type Box, element, type Picture } from "../picture";
 import { bytes, duration, memorySize, percent, plural, span } from "../units";
 
 // Bars and waits are columns of equal length; times are microseconds, texts numbers of `texts`, rows those of `rows`.
@@ -320,8 +320,7 @@ class Live {
 
   private visit(hit: Hit, before: string): void {
     this.chosen = hit;
-    const { canvas } = this, [x, y, , height] = this.box(hit.kind, hit.index, this.unit);
-    this.keep(before, (lines) => this.picture.show(lines, canvas.offsetLeft + Math.max(0, x), canvas.offsetTop + y + height));
+    this.keep(before, (lines) => this.picture.show(lines, this.inWindow(hit)));
     this.draw();
   }
 
@@ -331,6 +330,12 @@ class Live {
 
   private end({ kind, index }: Hit): number {
     return this.data[kind].end[index]!;
+  }
+
+  // Where a bar is, in pixels of the window; of one that began before, from where it can be seen.
+  private inWindow({ kind, index }: Hit): Box {
+    const [x, y, width, height] = this.box(kind, index, this.unit), { left, top } = this.canvas.getBoundingClientRect();
+    return { left: left + Math.max(0, x), top: top + y, right: left + x + width, bottom: top + y + height };
   }
 
   // Show the card of what is chosen and keep it until something else is.
@@ -361,14 +366,14 @@ class Live {
     const hit = event && this.at(event);
     if (hit?.index === this.hovered?.index && hit?.kind === this.hovered?.kind) return;
     this.hovered = hit;
-    if (!this.chosen) hit && event ? this.picture.showAt(event, this.card(hit)) : this.picture.hide();
+    if (!this.chosen) hit && event ? this.picture.showAt(event, this.card(hit), this.inWindow(hit)) : this.picture.hide();
     this.canvas.style.cursor = hit && hit.kind !== "gaps" ? "pointer" : "default";
     this.draw();
   }
 
   private choose(event: MouseEvent): void {
-    this.chosen = this.at(event);
-    if (this.chosen) this.keep("", (lines) => this.picture.showAt(event, lines));
+    const hit = (this.chosen = this.at(event));
+    if (hit) this.keep("", (lines) => this.picture.showAt(event, lines, this.inWindow(hit)));
     else {
       this.clear();
       const fold = this.data.folds.findIndex(({ row }) => row === this.rowAt(event));

@@ -41,7 +41,7 @@ export function wire(picture: Picture, data: Wire): void {
 
   rows.forEach((row, i) => {
     row.addEventListener("pointerenter", (event) => {
-      picture.showAt(event, data.messages[i]!.card);
+      picture.showAt(event, data.messages[i]!.card, row.getBoundingClientRect());
       row.classList.add("lit");
     });
     row.addEventListener("pointerleave", () => {
