@@ -6,6 +6,7 @@ A live page steps through it; a fork is drawn below the original, over the same 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -35,9 +36,11 @@ from dtflab.viz.drawing.svg import Markup, join, number, shorten, tag, text_widt
 from dtflab.viz.drawing.ticker import Ticker
 from dtflab.viz.drawing.units import duration, moment, time_ticks
 
-ROW, BAR, WAIT = 32.0, 19.0, 3.0
-_GAP, _AXIS, _MOMENT, _TITLE = 10.0, 20.0, 14.0, 22.0
-_SAYS, _HALF = 150.0, 16.0  # room for what a row does at the moment; for half of the last moment's number
+# A device's row has its name over what it does, and waits below its bars; another row has both words on one line.
+ROW, BAR, WAIT, LINE, THIN = 32.0, 19.0, 3.0, 19.0, 12.0
+_BETWEEN, _GAP, _AXIS, _MOMENT, _TITLE = 3.0, 10.0, 20.0, 14.0, 22.0
+_SAYS, _HALF = 110.0, 16.0  # room for what a row does at the moment; for half of the last moment's number
+_APART = 4.0  # units of each of two bars that touch: a gap between them tells them apart
 
 
 def replay(
@@ -215,9 +218,17 @@ def _words(row: Row) -> str:
     return f"queue {row.label}" if row.kind == "queue" else row.label
 
 
+def _height(row: Row) -> float:
+    return ROW if row.kind == "device" else LINE
+
+
+def _bar(row: Row) -> float:
+    return BAR if row.kind == "device" else THIN
+
+
 def _name_width(row: Row) -> float:
     if row.kind != "device":
-        return text_width(_words(row)) + 6
+        return text_width(_words(row)) + 14
     one = look(row.device)
     return marks.badge_width(one) + 6 + text_width(one.label, bold=True)
 
@@ -234,15 +245,20 @@ class _Drawing:
         self.head = marks.heading(title, self.summary, self.width)
         # A fork that waits for seconds after a run of milliseconds would leave nothing to see of either.
         self.shown = min(max(map(busy_until, runs)), 2 * busy_until(runs[0])) or 1e-6
-        widest = max((_name_width(row) for rows in self.rows for row in rows), default=0.0)
-        self.left, self.right = min(max(widest, _SAYS) + 14, 0.27 * self.width), self.width - _HALF
+        widest = max((_name_width(row) + _SAYS * (row.kind != "device") for row in self.rows[0]), default=0.0)
+        self.left, self.right = min(max(widest, _SAYS) + 14, 0.29 * self.width), self.width - _HALF
         legend, height = marks.line_legend(_LEGEND[: 2 * len(runs)], self.width, self.head.height + 6)
         self._legend = legend
         y = self.head.height + 14 + height
         self._tops: list[float] = []  # of the rows of each run; above them its title, and of the first the axis
+        self._ys: list[list[float]] = []
+        self._blocks: list[tuple[float, float]] = []  # from where to where the rows of a run are
         for i, rows in enumerate(self.rows):
             self._tops.append(y + _TITLE + _AXIS * (i == 0))
-            y = self._tops[-1] + ROW * len(rows) + _GAP
+            *ys, y = itertools.accumulate(map(_height, rows), initial=self._tops[-1])
+            self._ys.append(ys)
+            self._blocks += [(ys[0], y - _BETWEEN)] if rows else []
+            y += _GAP
         self.size = (self.width, y - _GAP + _MOMENT)
 
     def _summary(self, left_out: str) -> str:
@@ -257,15 +273,17 @@ class _Drawing:
     @property
     def plot(self) -> dict[str, Any]:
         """Where the plot is in a live page."""
-        ys = [[top + ROW * i for i in range(len(rows))] for top, rows in zip(self._tops, self.rows, strict=True)]
         return {
             "left": self.left,
             "right": self.right,
             "top": self._tops[0] - _AXIS,
             "bottom": self._bottom,
-            "blocks": [[own[0], own[-1] + ROW - 4] for own in ys if own],
-            "ys": ys,
-            "bar": BAR,
+            "blocks": self._blocks,
+            "places": [
+                [[y, _height(row) - _BETWEEN, _bar(row)] for y, row in zip(ys, rows, strict=True)]
+                for ys, rows in zip(self._ys, self.rows, strict=True)
+            ],
+            "apart": _APART,
             "shown": self.shown * 1e6,
         }
 
@@ -275,7 +293,7 @@ class _Drawing:
         titles = [self._run_title(i) for i in range(len(self.runs))]
         bars = [
             self._bars(row, y, min(self.shown, run.end))
-            for run, rows, ys in zip(self.runs, self.rows, self.plot["ys"], strict=True)
+            for run, rows, ys in zip(self.runs, self.rows, self._ys, strict=True)
             for row, y in zip(rows, ys, strict=True)
         ]
         moving = tag("g", *self._axis(), *bars, *self._marked(marked), class_="moving")
@@ -291,11 +309,13 @@ class _Drawing:
 
     def _block(self, i: int) -> Iterator[Markup]:
         """The names of a run's rows, and what was in them."""
-        for row, y in zip(self.rows[i], self.plot["ys"][i], strict=True):
-            yield tag("rect", x=self.left, y=y, width=self.right - self.left, height=ROW - 4, class_="whole wide")
+        for row, y in zip(self.rows[i], self._ys[i], strict=True):
+            height = _height(row) - _BETWEEN
+            yield tag("rect", x=self.left, y=y, width=self.right - self.left, height=height, class_="whole wide")
             yield self._name(row, y)
-            x = marks.badge_width(look(row.device)) + 6 if row.kind == "device" else 6
-            yield tag("text", shorten(_in_all(row), self.left - 8 - x, 11), x=x, y=y + 25, class_="s11 soft now")
+            badge = marks.badge_width(look(row.device)) + 6
+            x, line = (badge, y + 25) if row.kind == "device" else (_name_width(row), y + 12)
+            yield tag("text", shorten(_in_all(row), self.left - 8 - x, 11), x=x, y=line, class_="s11 soft now")
 
     def _name(self, row: Row, y: float) -> Markup:
         if row.kind == "device":
@@ -303,15 +323,15 @@ class _Drawing:
             x = marks.badge_width(one) + 6
             label = shorten(one.label, self.left - x - 8, bold=True)
             return join([marks.badge(one, 0, y - 2), tag("text", label, x=x, y=y + 11, class_="b")])
-        text = tag("text", shorten(_words(row), self.left - 14), x=6, y=y + 11)
+        text = tag("text", shorten(_words(row), self.left - 14), x=6, y=y + 12)
         return tag("g", tag("title", f"{row.kind} {row.label}"), text)
 
     def _bars(self, row: Row, y: float, end: float) -> Markup:
         """A row's events at their places, those under half a unit apart as one; a queue's as high as it is full."""
         colour = look(row.device).colour
-        bars = grouped((share, (self._x(a), self._x(b))) for share, a, b in _spans(row, end))
+        bars, bar = grouped((share, (self._x(a), self._x(b))) for share, a, b in _spans(row, end)), _bar(row)
         paths = [
-            tag("path", d=_boxes(spans, y + 2 + BAR * (1 - share), BAR * share), fill=colour.fill, class_=row.kind)
+            tag("path", d=_boxes(spans, y + 2 + bar * (1 - share), bar * share), fill=colour.fill, class_=row.kind)
             for share, spans in bars.items()
         ]
         if row.kind == "device":
@@ -327,7 +347,7 @@ class _Drawing:
 
     def _line(self, x: float) -> str:
         """The `d` of a line that passes the rows of all runs, and no title."""
-        return "".join(f"M{number(x)} {number(top)}V{number(bottom)}" for top, bottom in self.plot["blocks"])
+        return "".join(f"M{number(x)} {number(top)}V{number(bottom)}" for top, bottom in self._blocks)
 
     def _marked(self, marked: Sequence[tuple[float, str]]) -> Iterator[Markup]:
         for at, words in marked:
@@ -351,13 +371,15 @@ def _spans(row: Row, shown: float) -> Iterator[tuple[float, float, float]]:
 
 
 def _boxes(spans: Sequence[tuple[float, float]], y: float, height: float) -> str:
-    """The `d` of boxes; those that touch are one, none is thinner than a unit."""
+    """The `d` of boxes, none thinner than a unit; those that touch are one, or have a gap if both are wide enough."""
     found: list[list[float]] = []
     for start, end in sorted(spans):
-        if found and start <= found[-1][1] + 0.5:
-            found[-1][1] = max(end, found[-1][1])
+        before, last = found[-1] if found else (0.0, -1.0)
+        touches = start <= last + 0.5
+        if touches and (start < last - 0.5 or min(end - start, last - before) < _APART):
+            found[-1][1] = max(end, last)
         else:
-            found.append([start, max(end, start + 1)])
+            found.append([start + touches, max(end, start + 1)])
     return "".join(f"M{number(a)} {number(y)}H{number(b)}v{number(height)}H{number(a)}z" for a, b in found)
 
 

@@ -7,11 +7,11 @@
 // what moves of itself, `faint` are lines that the page swallows, `unavailable` what can't be used, with the reason,
 // `broken` words of printed outputs that go on in the next line though they have room in one, and `over` are the pixels
 // by which it is wider than the window. `cards` says of each card that was shown for a hover whether it lay over that.
-// STEPS are those of open_notebook.mjs in pictures, its audit, of the outputs or of {"audit": "PART"}, and
-// {"width": 1920}: make the window that wide, and put into `wide` how large the pictures are then; of a step with
-// "saves" the file that the page then saves goes into `saved`. EXPECTED is a JSON
-// file: for each place of the sliders, in their order, the code and the HTML that a kernel gives; `differ` are then the
-// places where the page shows something else.
+// STEPS are those of open_notebook.mjs in pictures, its audit, of the outputs or of {"audit": "PART"}, {"top": true}: put
+// into `tops` where the drawing begins in its picture, and {"width": 1920}: make the window that wide, and put into `wide`
+// how large the pictures are then; of a step with "saves" the file that the page then saves goes into `saved`. EXPECTED is
+// a JSON file: for each place of the sliders, in their order, the code and the HTML that a kernel gives; `differ` are then
+// the places where the page shows something else.
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { chromium } from 'playwright-core';
@@ -26,7 +26,7 @@ const browser = await chromium.launch({
 const context = await browser.newContext({ viewport: { width: 1280, height: 1000 }, offline: true });
 const page = await context.newPage();
 page.setDefaultTimeout(120_000);
-const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], saved: [], unavailable: [], broken: [], cards: [], sliders: [], axe: [], wide: {}, over: 0 };
+const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], saved: [], unavailable: [], broken: [], cards: [], tops: [], sliders: [], axe: [], wide: {}, over: 0 };
 const media = JSON.parse(process.env.MEDIA ?? '{}');
 page.on('pageerror', error => report.noise.push(`uncaught: ${error.message}`));
 page.on('console', line => ['error', 'warning'].includes(line.type()) && report.noise.push(`console: ${line.text()}`));
@@ -62,11 +62,12 @@ try {
   await browser.close();
 }
 
-async function act({ on, nth, width, see, shot, saves, ...how }) {
+async function act({ on, nth, width, see, shot, saves, top, ...how }) {
   const saved = saves && page.waitForEvent('download');
   if (on) await inPicture(page, page.locator(on).nth(nth ?? 0), how);
   if (saved) report.saved.push(readFileSync(await (await saved).path(), 'utf8'));
   if (how.do === 'hover') report.cards.push(...await page.locator(on).nth(nth ?? 0).evaluate(covers));
+  if (top) report.tops.push(await page.locator(on).evaluate(begins));
   if (width) {
     await page.setViewportSize({ width, height: 1000 });
     report.wide[width] = await page.evaluate(sizes);
@@ -76,6 +77,12 @@ async function act({ on, nth, width, see, shot, saves, ...how }) {
 }
 
 // ---- the rest runs in the page ----
+
+// How far below the top of its picture the drawing begins.
+function begins(element) {
+  const picture = element.closest('.dtf-picture');
+  return picture.querySelector('.dtf-drawing').getBoundingClientRect().top - picture.getBoundingClientRect().top;
+}
 
 // For each card that is shown, whether it lies over the element.
 function covers(element) {

@@ -66,6 +66,7 @@ def test_a_panel_repeats_its_first_word_until_the_kernel_answers(tmp_path):
     assert report["live"] == ["cluster"]
 
 
+REPLAY = "[data-live='replay']"
 STEPPED = [
     """
 %load_ext dtflab
@@ -101,8 +102,17 @@ def test_timeline_placement_and_steps_respond(tmp_path):
         {"on": '[data-live="steps"] .dtf-button', "nth": 2, "do": "click", "see": "Set 1 of 7", "shot": "one"},
         {"on": SCRUB, "do": "focus"},
         {"on": SCRUB, "do": "press", "key": "ArrowRight", "see": "Moment 1 of"},
+        {"on": REPLAY, "do": "focus"},
+        {"on": REPLAY, "do": "press", "key": "ArrowUp", "see": "variable w", "shot": "row"},
+        {"on": REPLAY, "do": "press", "key": "Escape", "see": "Moment 1 of"},
+        {"on": REPLAY, "do": "press", "key": "p", "see": "Moment 2"},
+        {"on": REPLAY, "do": "press", "key": "p"},
+        {"width": 700},
+        *({"on": SCRUB, "do": "press", "key": "ArrowRight", "top": True} for _ in range(24)),
+        {"width": 1280},
         {"on": SCRUB, "do": "click", "at": [0.5, 0.5], "see": "sets out from worker:2 GPU:0 to ps:0", "shot": "replay"},
     )  # fmt: skip
+    assert len(set(report["tops"])) == 1, "the drawing does not jump from moment to moment"
     assert report["live"] == ["timeline", "placement", "steps", "replay"] and report["stills"] == 0
     assert report["cards"] == [False, False], "a card stands next to what it explains"
 

@@ -20,7 +20,7 @@ from dtflab.machine.clock import current
 from dtflab.viz.drawing import front_end, ticker
 from dtflab.viz.drawing.style import room
 from dtflab.viz.drawing.units import moment
-from dtflab.viz.replay import BAR
+from dtflab.viz.replay import THIN, _boxes
 from tests.virtual.small_program import CPU, NETWORK
 
 
@@ -290,7 +290,7 @@ def test_a_killed_task_is_so_until_it_is_started_again(picture):
 def test_the_plot_takes_most_of_the_page_and_no_line_crosses_a_title(picture):
     fork = picture.fork(picture.run.end / 2, kill="worker:1")
     plot = data(fork)["plot"]
-    assert plot["right"] - plot["left"] > 0.75 * room()
+    assert plot["right"] - plot["left"] > 0.68 * room()
     lines = re.findall(r'd="([^"]*)" class="(?:grid|mark fork|mark first)"', fork.svg)
     spans = {tuple(map(float, span)) for line in lines for span in re.findall(r"M[\d.]+ ([\d.]+)V([\d.]+)", line)}
     titles = [float(y) for y in re.findall(r'y="([\d.]+)"[^>]*>(?:Original|Fork at)', fork.svg)]
@@ -298,6 +298,20 @@ def test_the_plot_takes_most_of_the_page_and_no_line_crosses_a_title(picture):
     assert not [(span, y) for span in spans for y in titles if span[0] < y and y - 12 < span[1]]
 
 
+@pytest.mark.parametrize(
+    "second, boxes",
+    [
+        ((10.0, 20.0), [(0.0, 10.0), (11.0, 20.0)]),  # touches: a gap
+        ((10.0, 12.0), [(0.0, 12.0)]),  # touches, too narrow for one
+        ((8.0, 20.0), [(0.0, 20.0)]),  # overlaps
+        ((12.0, 12.2), [(0.0, 10.0), (12.0, 13.0)]),  # apart, and a unit wide
+    ],
+)
+def test_bars_that_touch_are_told_apart_where_there_is_room(second, boxes):
+    path = _boxes([(0.0, 10.0), second], y=5.0, height=THIN)
+    assert [(float(a), float(b)) for a, b in re.findall(r"M([\d.]+) 5H([\d.]+)v12H", path)] == boxes
+
+
 def test_a_queue_is_drawn_as_high_as_it_is_full(picture):
     heights = re.findall(r'<path d="M[^"]*?v([\d.]+)H[^"]*" fill="[^"]*" class="queue"', picture.svg)
-    assert sorted(map(float, heights)) == pytest.approx([BAR * level / 6 for level in range(1, 7)], abs=0.01)
+    assert sorted(map(float, heights)) == pytest.approx([THIN * level / 6 for level in range(1, 7)], abs=0.01)

@@ -10,9 +10,46 @@ export interface Recording {
   plays?: number; // milliseconds that a step takes when it is played
 }
 
+interface Played {
+  count: number;
+  plays: number;
+  at: () => number;
+  draw: (to: number, says: boolean) => void;
+  stop: (at: number) => void; // by the button, or at the end
+}
+
+// The button that lets places go by, between two steps too; missing where the reader wants less motion.
+export class Playing {
+  private timer = 0;
+
+  constructor(private readonly picture: Picture, private readonly played: Played) {
+    if (!isCalm()) picture.command({ label: "Play", key: "p", says: "Play, or stop", run: () => (this.timer ? played.stop(played.at()) : this.play()) });
+  }
+
+  end(): void {
+    cancelAnimationFrame(this.timer);
+    this.timer = 0;
+  }
+
+  private play(): void {
+    const { count, plays, draw, stop } = this.played;
+    let at = this.played.at(), before = performance.now();
+    if (at >= count) at = 0;
+    const frame = (now: number) => {
+      const place = Math.floor(at);
+      at += (now - before) / plays;
+      before = now;
+      if (at >= count || !this.picture.root.isConnected) return stop(at);
+      draw(at, Math.floor(at) !== place); // once for each step
+      this.timer = requestAnimationFrame(frame);
+    };
+    this.timer = requestAnimationFrame(frame);
+  }
+}
+
 export class Player {
   private at = 0;
-  private timer = 0;
+  private readonly playing: Playing | undefined;
   private readonly slider = element("input", "dtf-slider");
 
   constructor(picture: Picture, private readonly record: Recording, begins: number) {
@@ -24,7 +61,14 @@ export class Player {
       { label: "▶", key: "arrowright", says: `The next ${noun}`, run: () => this.go(Math.floor(this.at) + 1) },
       { label: "▶▶", key: "end", says: "To the end", run: () => this.go(record.count) },
     );
-    if (record.plays && !isCalm()) picture.command({ label: "Play", key: "p", says: "Play, or stop", run: () => this.play(picture) });
+    if (record.plays)
+      this.playing = new Playing(picture, {
+        count: record.count,
+        plays: record.plays,
+        at: () => this.at,
+        draw: (to, says) => this.draw(to, says),
+        stop: (at) => this.go(at),
+      });
     Object.assign(slider, { type: "range", min: "0", max: String(record.count), step: record.plays ? "0.05" : "1" });
     slider.setAttribute("aria-label", `Which ${noun}`);
     slider.addEventListener("input", () => this.go(Number(slider.value)));
@@ -40,8 +84,7 @@ export class Player {
   }
 
   go(to: number): void {
-    cancelAnimationFrame(this.timer);
-    this.timer = 0;
+    this.playing?.end();
     this.draw(to, true);
   }
 
@@ -51,20 +94,5 @@ export class Player {
     this.slider.value = String(this.at);
     this.slider.setAttribute("aria-valuetext", this.record.words(this.at));
     this.record.show(this.at, says);
-  }
-
-  private play(picture: Picture): void {
-    if (this.timer) return this.go(this.at);
-    if (this.at >= this.record.count) this.at = 0;
-    let before = performance.now(), place = Math.floor(this.at);
-    const frame = (now: number) => {
-      const to = this.at + (now - before) / this.record.plays!;
-      before = now;
-      if (to >= this.record.count || !picture.root.isConnected) return this.go(to);
-      this.draw(to, Math.floor(to) !== place); // once for each step
-      place = Math.floor(to);
-      this.timer = requestAnimationFrame(frame);
-    };
-    this.timer = requestAnimationFrame(frame);
   }
 }

@@ -4,9 +4,10 @@
 
 import { scaleLinear } from "d3-scale";
 
-import { element, enable, type Picture } from "../picture";
+import { type Box, element, enable, type Picture } from "../picture";
+import { Playing } from "../player";
 import { svg, text } from "../svg";
-import { bytes, duration } from "../units";
+import { bytes, duration, plural, span } from "../units";
 
 interface Row {
   kind: "device" | "link" | "queue" | "variable";
@@ -29,7 +30,7 @@ interface Replay {
   texts: string[];
   plot: {
     left: number; right: number; top: number; bottom: number;
-    blocks: [top: number, bottom: number][]; ys: number[][]; bar: number; shown: number;
+    blocks: [top: number, bottom: number][]; places: [y: number, height: number, bar: number][][]; apart: number; shown: number;
   };
   at: number;
   marks: [at: number, words: string][];
@@ -37,9 +38,17 @@ interface Replay {
   tasks: string[];
 }
 
+interface Placed {
+  row: Row;
+  end: number; // of its run
+  place: [y: number, height: number, bar: number];
+}
+
 type Says = { html?: string; error?: string; reached?: string };
 
-const WAIT = 3, MOST_CHOICES = 8;
+const WAIT = 3, MOST_CHOICES = 8, MOST_LINES = 8;
+const NEAR = 3, LEAST = 20; // units: from the pointer to a bar; of the room in which words begin
+const PLAYS = 600, WHOLE = 20_000; // milliseconds that a moment takes when it is played; that all take, if they are many
 const NO_KERNEL = "A fork needs a kernel: open the notebook and run its cells.";
 const FORKS = new WeakMap<Element, { original: Element; choice: string }>(); // of the picture of a fork
 
@@ -50,19 +59,26 @@ export function replay(picture: Picture, data: Replay): void {
 class Live {
   private readonly x = scaleLinear();
   private readonly slider = element("input", "dtf-scrub");
-  private readonly choices = element("select", "dtf-search");
+  private readonly choices = element("select", "dtf-search dtf-choices");
   private readonly moving: SVGGElement;
   private readonly texts: SVGTextElement[];
+  private readonly rows: Placed[];
+  private row = -1; // that keys have chosen: its card stays
   private at: number;
+  private now: number; // µs; between two moments while it plays
   private choice: string; // that was made: it stays chosen wherever it is offered
   private isAsked = false;
   private canAsk = false;
+  private readonly playing: Playing;
+  private readonly longest: string[][]; // of the texts that are said of each run
   private readonly button = element("button", "dtf-button");
   private readonly cancel = element("button", "dtf-button");
   private readonly reached = element("span", "dtf-help"); // how far a fork is that is being computed
 
   constructor(private readonly picture: Picture, private readonly data: Replay) {
     this.at = data.at;
+    this.now = data.moments[data.at]!;
+    this.rows = data.runs.flatMap(({ rows, end }, i) => rows.map((row, j) => ({ row, end, place: data.plot.places[i]![j]! })));
     this.choice = FORKS.get(picture.root)?.choice ?? "";
     this.moving = picture.svg.querySelector<SVGGElement>(".moving")!;
     this.texts = [...picture.svg.querySelectorAll<SVGTextElement>(".now")];
@@ -71,24 +87,48 @@ class Live {
       { label: "|◀", key: "home", says: "To the beginning", run: () => this.go(0) },
       { label: "◀", key: "arrowleft", says: "One moment back", run: () => this.go(this.at - 1) },
       { label: "▶", key: "arrowright", says: "The next moment", run: () => this.go(this.at + 1) },
-      { label: "▶|", key: "end", says: "To the end", run: () => this.go(data.moments.length - 1) },
+      { label: "▶▶", key: "end", says: "To the end", run: () => this.go(data.moments.length - 1) },
+    );
+    this.playing = new Playing(picture, {
+      count: data.moments.length - 1,
+      plays: Math.min(PLAYS, WHOLE / data.moments.length),
+      at: () => this.at,
+      draw: (to, says) => this.move(to, says),
+      stop: (at) => this.go(Math.floor(at)),
+    });
+    picture.command(
       { label: "+", key: "w", says: "Zoom in around this moment", run: () => this.zoom(0.5) },
       { label: "−", key: "s", says: "Zoom out", run: () => this.zoom(2) },
     );
-    picture.hint("Drag or ← →: move in time · W S: zoom · Fork here: run it again from this moment on");
+    picture.on("arrowup", () => this.choose(-1));
+    picture.on("arrowdown", () => this.choose(1));
+    picture.on("escape", () => this.unchoose());
+    picture.hint("Drag or ← →: move in time · W S: zoom · ↑ ↓: a row's card · Fork here: run it again from this moment on");
     this.addForks();
     this.addSlider();
     picture.speakAbove();
-    picture.said.style.minHeight = `${1.5 * (1 + data.runs.length + data.notes.length)}em`; // the drawing must not jump
     picture.said.classList.add("lines");
     picture.hears((says: Says) => this.hear(says));
-    picture.redraws(() => this.draw());
+    this.longest = data.runs.map(({ says }) => [...says].sort((a, b) => b.length - a.length).slice(0, 4));
+    picture.redraws(() => {
+      this.reserve();
+      this.draw();
+    });
     this.scrub();
     this.go(this.at);
   }
 
-  private get now(): number {
-    return this.data.moments[this.at]!;
+  // Room for what is said at any moment, so that the drawing does not jump. Of texts the longest have most lines.
+  private reserve(): void {
+    const { said } = this.picture, probe = said.cloneNode() as HTMLElement;
+    Object.assign(probe.style, { minHeight: "0", position: "absolute", visibility: "hidden", width: `${said.clientWidth}px` });
+    said.after(probe);
+    const heights = [0, 1, 2, 3].map((i) => {
+      probe.textContent = ["Moment", ...this.longest.map((texts) => `Original: ${texts[i]}`), ...this.data.notes].join("\n");
+      return probe.offsetHeight;
+    });
+    probe.remove();
+    said.style.minHeight = `${Math.max(...heights)}px`;
   }
 
   private addSlider(): void {
@@ -122,7 +162,7 @@ class Live {
     });
     this.choices.setAttribute("aria-label", "Another choice at this moment");
     this.choices.addEventListener("keydown", (event) => event.stopPropagation());
-    this.choices.addEventListener("change", () => (this.choice = this.choices.selectedOptions[0]!.text));
+    this.choices.addEventListener("change", () => (this.choice = this.choices.title = this.choices.selectedOptions[0]!.text));
     const why = element("span", "dtf-help");
     why.textContent = NO_KERNEL;
     this.busy(false);
@@ -151,6 +191,7 @@ class Live {
     const move = (event: PointerEvent) => {
       const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.moving.getScreenCTM()!.inverse());
       if (event.type === "pointerdown") isHeld = at.x >= left - 6 && at.x <= this.x.range()[1]! + 6 && at.y >= top;
+      if (event.type === "pointermove" || !isHeld) this.hover(event, at);
       if (!isHeld) return;
       if (event.type === "pointerdown") svg.setPointerCapture(event.pointerId);
       this.go(this.momentAt(this.x.invert(at.x)));
@@ -158,6 +199,7 @@ class Live {
     svg.addEventListener("pointerdown", move);
     svg.addEventListener("pointermove", move);
     for (const end of ["pointerup", "pointercancel"]) svg.addEventListener(end, () => (isHeld = false));
+    svg.addEventListener("pointerleave", () => this.draw()); // the card of a row that keys have chosen, or none
   }
 
   // The last moment that is not after a time.
@@ -180,14 +222,27 @@ class Live {
   }
 
   private go(to: number): void {
-    const { moments, runs, notes } = this.data;
-    this.at = Math.max(0, Math.min(to, moments.length - 1));
+    this.playing.end();
+    this.move(to, true);
+  }
+
+  // To a moment, or between two: then as much of the time between them has passed.
+  private move(to: number, says: boolean): void {
+    const { moments } = this.data, place = Math.max(0, Math.min(to, moments.length - 1));
+    this.at = Math.floor(place);
+    const before = moments[this.at]!, after = moments[Math.ceil(place)]!;
+    this.now = before + (place - this.at) * (after - before);
     const [from, until] = this.x.domain() as [number, number], wide = until - from;
     if (this.now < from || this.now > until) {
       const start = Math.max(0, Math.min(this.now - wide / 2, moments.at(-1)! - wide));
       this.x.domain([start, start + wide]);
     }
     this.draw();
+    if (says) this.say();
+  }
+
+  private say(): void {
+    const { moments, runs, notes } = this.data;
     const says = runs.map((run, i) => {
       const found = run.said.indexOf(this.at);
       const text = found >= 0 ? run.says[found]! : this.at > run.end ? "It has ended." : this.at ? "Nothing happens." : "It begins.";
@@ -210,8 +265,8 @@ class Live {
     let number = 0;
     runs.forEach((run, i) =>
       run.rows.forEach((row, j) => {
-        const y = plot.ys[i]![j]!;
-        parts.push(...this.bars(row, y, run.end));
+        const [y, , bar] = plot.places[i]![j]!;
+        parts.push(...this.bars(row, y, bar, run.end));
         this.write(this.texts[number++]!, this.state(row, run.end));
       }),
     );
@@ -220,6 +275,12 @@ class Live {
       parts.push(this.line("cursor", this.now, ""));
       parts.push(text(duration(this.now), this.x(this.now), plot.bottom + 11, "s11 b mid halo"));
     }
+    const chosen = this.rows[this.row];
+    if (chosen) {
+      const { place: [y, height], row } = chosen;
+      parts.push(path(`M0 ${y - 1.5}H${this.x.range()[1]}v${height + 3}H0z`, "cursor"));
+      this.picture.show(this.card(row, this.present(row)), this.inWindow(chosen));
+    } else this.picture.hide();
     this.moving.replaceChildren(...parts);
   }
 
@@ -248,8 +309,8 @@ class Live {
     ]);
   }
 
-  private bars(row: Row, y: number, end: number): Element[] {
-    const { moments, plot } = this.data, time = (i: number) => (i < 0 ? Infinity : moments[i]!);
+  private bars(row: Row, y: number, bar: number, end: number): Element[] {
+    const { moments } = this.data, time = (i: number) => (i < 0 ? Infinity : moments[i]!);
     const over = (from: number) => Math.min(time(end), ...(row.dead ?? []).map(([at]) => time(at)).filter((at) => at >= time(from)));
     const last = this.x.domain()[1]!;
     const spans = row.from.map((from, i): [number, number] => {
@@ -260,36 +321,97 @@ class Live {
     const most = Math.max(...(row.level ?? []), 1);
     const heights = row.kind === "queue" ? [...new Set(row.level)].filter(Boolean) : [most];
     const made = heights.map((level) => {
-      const own = row.kind === "queue" ? spans.filter((_, i) => row.level[i] === level) : spans, height = plot.bar * (level / most);
-      return path(this.boxes(own, y + 2 + plot.bar - height, height, last), row.kind, row.look.fill);
+      const own = row.kind === "queue" ? spans.filter((_, i) => row.level[i] === level) : spans, height = bar * (level / most);
+      return path(this.boxes(own, y + 2 + bar - height, height, last), row.kind, row.look.fill);
     });
     if (row.kind === "device") {
       const waits = row.ready.map((ready, i): [number, number] => [time(ready), time(row.from[i]!)]).filter(([a, b]) => b > a);
-      made.push(path(this.boxes(waits, y + 4 + plot.bar, WAIT, last), "", row.look.line));
+      made.push(path(this.boxes(waits, y + 4 + bar, WAIT, last), "", row.look.line));
     }
     return made;
   }
 
-  // Boxes of what can be seen; those that touch are one.
+  // Boxes of what can be seen; those that touch are one, or have a gap if both are wide enough.
   private boxes(spans: [number, number][], y: number, height: number, last: number): string {
-    const first = this.x.domain()[0]!, found: [number, number][] = [];
+    const first = this.x.domain()[0]!, found: [number, number][] = [], { apart } = this.data.plot;
     for (const [start, end] of spans.filter(([a, b]) => a <= last && b >= first).sort((a, b) => a[0] - b[0])) {
       const from = this.x(Math.max(start, first)), to = Math.max(from + 1, this.x(Math.min(end, last)));
-      const before = found.at(-1);
-      if (before && from <= before[1] + 0.5) before[1] = Math.max(before[1], to);
-      else found.push([from, to]);
+      const before = found.at(-1), touches = before !== undefined && from <= before[1] + 0.5;
+      const isOne = touches && (from < before[1] - 0.5 || Math.min(to - from, before[1] - before[0]) < apart);
+      if (isOne) before[1] = Math.max(before[1], to);
+      else found.push([touches ? from + 1 : from, to]);
     }
     return found.map(([a, b]) => `M${a.toFixed(2)} ${y}H${b.toFixed(2)}v${height}H${a.toFixed(2)}z`).join("");
   }
 
   private write(node: SVGTextElement, words: string): void {
     const room = this.data.plot.left - 8 - Number(node.getAttribute("x"));
-    node.textContent = words;
-    for (let keep = words.length; keep > 1 && node.getComputedTextLength() > room; ) {
+    node.textContent = room < LEAST ? "" : words;
+    for (let keep = node.textContent.length; keep > 1 && node.getComputedTextLength() > room; ) {
       keep = Math.min(keep - 1, Math.floor((keep * room) / node.getComputedTextLength()));
       node.textContent = `${words.slice(0, keep)}…`;
     }
-    node.append(titled(words));
+  }
+
+  // -- cards --------------------------------------------------------------------------------------------------
+
+  // Of the bars under the pointer; over the name of a row, of what is in it now.
+  private hover(event: PointerEvent, at: DOMPoint): void {
+    const found = this.rows.find(({ place: [y, height] }) => at.y >= y && at.y <= y + height);
+    const isName = at.x < this.data.plot.left, here = found ? (isName ? this.present(found.row) : this.under(found, at)) : [];
+    if (found && (isName || here.length)) this.picture.showAt(event, this.card(found.row, here), this.inWindow(found));
+    else if (this.row < 0) this.picture.hide();
+  }
+
+  private inWindow({ place: [y, height] }: Placed): Box {
+    const screen = this.moving.getScreenCTM()!, edge = this.x.range()[1]!;
+    const low = new DOMPoint(0, y).matrixTransform(screen), high = new DOMPoint(edge, y + height).matrixTransform(screen);
+    return { left: low.x, top: low.y, right: high.x, bottom: high.y };
+  }
+
+  // The bars at a point of a row; below a device's bars the kernels that wait.
+  private under({ row, end, place: [y, , bar] }: Placed, { x, y: at }: DOMPoint): number[] {
+    const time = (i: number) => this.data.moments[i < 0 ? end : i]!, near = (from: number, to: number) => this.x(from) - NEAR <= x && x <= this.x(to) + NEAR;
+    const isWait = row.kind === "device" && at > y + 3 + bar;
+    const spans = row.from.map((from, i): [number, number] => {
+      if (isWait) return [time(row.ready[i]!), time(from)];
+      return [time(from), row.kind === "variable" ? time(from) : time(row.kind === "queue" ? row.from[i + 1] ?? -1 : row.to[i]!)];
+    });
+    const found = spans.flatMap(([from, to], i) => (near(from, to) && (to > from || !isWait) && (row.level?.[i] ?? 1) ? [i] : []));
+    const within = found.filter((i) => this.x(spans[i]![0]) <= x && x <= this.x(spans[i]![1]));
+    return within.length ? within : found;
+  }
+
+  private card(row: Row, here: number[]): string[] {
+    const kind = row.kind === "device" || row.kind === "link" ? "" : `${row.kind} `;
+    const lines = here.slice(0, MOST_LINES).map((i) => this.about(row, i));
+    if (here.length > MOST_LINES) lines.push(`and ${here.length - MOST_LINES} more`);
+    return [kind + row.label, ...(lines.length ? lines : [row.kind === "link" ? "nothing on its way" : row.kind === "device" ? "idle" : "as it was"])];
+  }
+
+  // A kernel, message, level or version, with when.
+  private about(row: Row, i: number): string {
+    const time = (at: number | undefined) => this.data.moments[at ?? -1] ?? Infinity, from = time(row.from[i]);
+    const when = (to: number) => (from === Infinity ? "never begins" : to < Infinity ? span(from, to) : `from ${duration(from)} on`);
+    if (row.kind === "queue") return `${plural(row.level[i]!, "element")}${row.capacity[0] ? ` of ${row.capacity[0]}` : ""}, ${when(time(row.from[i + 1]))}`;
+    const name = this.data.texts[row.name[i]!]!;
+    if (row.kind === "variable") return `version ${i + 1}, by ${name}, at ${duration(from)}`;
+    if (row.kind === "link") return `${name} (${bytes(row.bytes[i]!)}), ${when(time(row.to[i]))}`;
+    const ready = time(row.ready[i]);
+    return `${name}, ${when(time(row.to[i]))}${ready < from ? `; ready at ${duration(ready)}` : ""}`;
+  }
+
+  private choose(by: number): void {
+    this.row = this.row < 0 ? (by > 0 ? 0 : this.rows.length - 1) : Math.max(0, Math.min(this.rows.length - 1, this.row + by));
+    this.draw();
+    const { row } = this.rows[this.row]!;
+    this.picture.say(this.card(row, this.present(row)).join("; "));
+  }
+
+  private unchoose(): void {
+    this.row = -1;
+    this.draw();
+    this.say();
   }
 
   // -- what is so at this moment ------------------------------------------------------------------------------
@@ -298,16 +420,11 @@ class Live {
     const { moments, texts } = this.data, at = this.at;
     if (at > end) return "ended";
     const name = (i: number) => texts[row.name[i]!]!.split("/").at(-1)!;
-    if (row.kind === "variable") {
-      const writes = row.from.filter((from) => from <= at).length;
-      return writes ? `version ${writes}` + (row.from[writes - 1] === at ? ` by ${name(writes - 1)}` : "") : "as it was";
-    }
-    if (row.kind === "queue") {
-      const seen = row.from.filter((from) => from <= at).length, of = row.capacity[0] ? ` of ${row.capacity[0]}` : "";
-      return `${seen ? row.level[seen - 1] : 0}${of} elements`;
-    }
+    const seen = row.from.filter((from) => from <= at).length;
+    if (row.kind === "variable") return seen ? `version ${seen}` + (row.from[seen - 1] === at ? ` by ${name(seen - 1)}` : "") : "as it was";
+    if (row.kind === "queue") return `${seen ? row.level[seen - 1] : 0}${row.capacity[0] ? ` of ${row.capacity[0]}` : ""} elements`;
     if (row.dead?.some(([from, to]) => from <= at && (to < 0 || at < to))) return "killed";
-    const goes = row.from.flatMap((from, i) => (from >= 0 && from <= at && (row.to[i]! < 0 || row.to[i]! > at) ? [i] : []));
+    const goes = this.going(row);
     if (row.kind === "link") return goes.map((i) => `${name(i)} (${bytes(row.bytes[i]!)})`).join(", ");
     const runs = goes.map((i) => {
       const whole = (moments[row.to[i]!] ?? NaN) - moments[row.from[i]!]!;
@@ -315,6 +432,18 @@ class Live {
     });
     const waits = this.waiting(row).map(name);
     return [runs.length ? `runs ${runs.join(", ")}` : "idle", ...(waits.length ? [`waits: ${waits.join(", ")}`] : [])].join(" · ");
+  }
+
+  private going(row: Row): number[] {
+    return row.from.flatMap((from, i) => (from >= 0 && from <= this.at && (row.to[i]! < 0 || row.to[i]! > this.at) ? [i] : []));
+  }
+
+  // For the card of a row at this moment: what runs and waits, or is on its way; the last level or version.
+  private present(row: Row): number[] {
+    if (row.kind === "device") return [...this.going(row), ...this.waiting(row)];
+    if (row.kind === "link") return this.going(row);
+    const seen = row.from.filter((from) => from <= this.at).length;
+    return seen ? [seen - 1] : [];
   }
 
   // The kernels of a device that are ready and have not begun.
@@ -344,6 +473,7 @@ class Live {
     for (const task of tasks) add(`Network of ${task} 10 times as fast`, "network", `${task}=10x`);
     for (const task of tasks) add(`Network of ${task} 10 times slower`, "network", `${task}=0.1x`);
     for (const task of tasks) add(`Kill ${task}`, "kill", task);
+    this.choices.title = this.choices.selectedOptions[0]!.text; // whole
   }
 
   private fork(): void {
