@@ -84,7 +84,7 @@ def placement(
         most = OUTLINE if max_boxes is None and len(ops) > FEW else max_boxes
         view = _on_a_page(coloured) if most is None else _View(coloured, _blocks(coloured, most))
         drawing, size, top = view.draw(title)
-        live = functools.partial(placement_live.data, view, view.root, top)
+        live = functools.partial(placement_live.data, view, view.root, top, FEW if most is None else most)
         return Picture(drawing, size, rules("placement"), _sentence(view), _tables(view), _text(view), live=live)
 
 

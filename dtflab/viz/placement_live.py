@@ -49,19 +49,19 @@ class View(Protocol):
     def title(self, block: Block) -> tuple[str, float]: ...
 
 
-def data(view: View, still: Block, top: float) -> dict[str, Any]:
+def data(view: View, still: Block, top: float, few: int) -> dict[str, Any]:
     """The data of the view `placement`, which begins with the scopes open that are so in the `still`.
 
-    `top` is where the graph begins in the drawing.
+    `top` is where the graph begins in the drawing; of a scope with more than `few` children those alike are bundled.
     """
-    return _Data(view, still).written(top)
+    return _Data(view, still, few).written(top)
 
 
 class _Data:
-    def __init__(self, view: View, still: Block) -> None:
+    def __init__(self, view: View, still: Block, few: int) -> None:
         self.view = view
         links = [(edge.source, edge.target) for edge in view.edges]
-        self.root = whole(list(view.ops), links, MOST_CHILDREN[len(view.ops) <= SMALL])
+        self.root = whole(list(view.ops), links, MOST_CHILDREN[len(view.ops) <= SMALL], few)
         self.opened = {_base(block) for block in _scopes(still) if block.is_open}
         self.texts, self.looks = Numbers(), Numbers()
         self.number: dict[str, int] = {}  # of an op: its place among the leaves of the tree

@@ -49,6 +49,7 @@ def blocks(
     while room:  # untangling adds boxes
         root = _tree(names)
         root.is_open = True
+        root.children = _folded(root, forward, room)
         _bundle(root, order, room)
         _open(root, room, kind_of or {})
         _untangle(root, order, forward)
@@ -60,11 +61,14 @@ def blocks(
     return root
 
 
-def whole(names: Sequence[str], edges: Iterable[tuple[str, str]], most: int) -> Block:
-    """The tree of blocks down to single ops, with at most `most` children in each: more of them are in bundles."""
+def whole(names: Sequence[str], edges: Iterable[tuple[str, str]], most: int, few: int) -> Block:
+    """The tree of blocks down to single ops, with at most `most` children in each: more of them are in bundles.
+
+    Of more than `few` children neighbours of one kind are, as `blocks` has it.
+    """
     order, forward = _forward(names, edges)
     root = _tree(names)
-    _complete(root, order, forward, most)
+    _complete(root, order, forward, most, few)
     return root
 
 
@@ -146,11 +150,7 @@ def _bundle(root: Block, order: Sequence[str], most: int) -> None:
     places = max(1, most - (len(root.children) - len(loose)))
     size = math.ceil(len(loose) / places)
     ordered = [loose[name] for name in order if name in loose]
-    bundles = []
-    for start in range(0, len(ordered), size):
-        members = ordered[start : start + size]
-        label = f"{members[0].label} … {members[-1].label}" if len(members) > 1 else members[0].label
-        bundles.append(Block(members[0].key + "\0", label, [op for member in members for op in member.ops]))
+    bundles = [_bundled(ordered[start : start + size]) for start in range(0, len(ordered), size)]
     root.children = [child for child in root.children if child.children] + bundles
 
 
@@ -185,7 +185,7 @@ def _is_head(block: Block) -> bool:
     return block.ops[0] + "/" == block.key
 
 
-def _complete(block: Block, order: Sequence[str], after: Mapping[str, Sequence[str]], most: int) -> None:
+def _complete(block: Block, order: Sequence[str], after: Mapping[str, Sequence[str]], most: int, few: int) -> None:
     """Untangle and bundle the children here and below; a group of ops gets them as its children."""
     if not block.children and len(block.ops) > 1:
         block.children = [Block(name, name.rpartition("/")[2], [name]) for name in block.ops]
@@ -194,18 +194,26 @@ def _complete(block: Block, order: Sequence[str], after: Mapping[str, Sequence[s
     parts = _disentangled(block, order, after)
     if len(parts) <= 2 * len(block.children):  # else the parts would explain less than lines that go back
         block.children = parts
-    if len(block.children) > most:
-        block.children = _bundles(block, after, most)
+    folded = _folded(block, after, min(few, most))
+    block.children = folded if len(folded) <= most else _portions(_in_order(block, after), most)
     for child in block.children:
         mine = set(child.ops)
         if len(mine) == 1:
             child.children = []
         else:
-            _complete(child, [op for op in order if op in mine], after, most)
+            _complete(child, [op for op in order if op in mine], after, most, few)
 
 
-def _bundles(block: Block, after: Mapping[str, Sequence[str]], most: int) -> list[Block]:
-    """The children in bundles of neighbours: those of one kind, as `layer0` to `layer99`, or if need be any."""
+def _folded(block: Block, after: Mapping[str, Sequence[str]], few: int) -> list[Block]:
+    """The children; if they are more than a few, many neighbours of one kind, as `layer0` to `layer99`, in bundles."""
+    if len(block.children) <= few:
+        return block.children
+    runs = [list(run) for _, run in itertools.groupby(_in_order(block, after), key=lambda child: _kind(child.label))]
+    return [piece for run in runs for piece in (_portions(run, few) if len(run) > MOST_ALIKE else run)]
+
+
+def _in_order(block: Block, after: Mapping[str, Sequence[str]]) -> list[Block]:
+    """The children in an order in which lines between them point forward."""
     home = {op: i for i, child in enumerate(block.children) for op in child.ops}
     behind = grouped(
         dict.fromkeys((home[a], home[b]) for a in block.ops for b in after[a] if home.get(b, home[a]) != home[a]),
@@ -213,10 +221,7 @@ def _bundles(block: Block, after: Mapping[str, Sequence[str]], most: int) -> lis
     )
     closing = ranks.back_edges(list(behind), behind)
     onward = {a: [b for b in targets if (a, b) not in closing] for a, targets in behind.items()}
-    ordered = [block.children[i] for i in ranks.topological(list(behind), onward)]
-    runs = [list(run) for _, run in itertools.groupby(ordered, key=lambda child: _kind(child.label))]
-    alike = [piece for run in runs for piece in (_portions(run, most) if len(run) > MOST_ALIKE else run)]
-    return alike if len(alike) <= most else _portions(ordered, most)
+    return [block.children[i] for i in ranks.topological(list(behind), onward)]
 
 
 def _portions(members: Sequence[Block], most: int) -> list[Block]:
@@ -229,7 +234,10 @@ def _bundled(members: Sequence[Block]) -> Block:
     if len(members) == 1:
         return members[0]
     ops = [op for member in members for op in member.ops]
-    return Block(members[0].key + "\0", f"{members[0].label} … {members[-1].label}", ops, list(members))
+    first, last = members[0].label, members[-1].label
+    if _kind(first) == _kind(last):  # `dense_5 … 9`
+        last = last.removeprefix(_kind(first)).removeprefix("_") or last
+    return Block(members[0].key + "\0", f"{first} … {last}", ops, list(members))
 
 
 # -- cycles between blocks -----------------------------------------------------------------------------------

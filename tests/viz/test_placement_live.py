@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+import dtflab as tf
 from dtflab import viz
 from dtflab.graph.node import Node
 from dtflab.viz.data.graph_ops import edges_of, ops_of
@@ -35,6 +36,22 @@ def test_a_large_graph_begins_with_its_outermost_scopes_closed_and_a_small_one_o
     assert boxes(viz.placement(NODES, max_boxes=30)) > 12
     few = [node for node in mlp() if not node.name.startswith("gradients")]
     assert 12 < len(few) <= 40 and boxes(viz.placement(few)) == len(few)
+
+
+@pytest.mark.parametrize("act", [None, "relu"])  # 181 ops, and 211
+def test_thirty_layers_in_a_row_are_a_few_boxes_and_the_same_in_the_still_and_live(act):
+    with tf.Graph().as_default() as graph:
+        y = tf.placeholder(tf.float32, [None, 8], name="x")
+        for i in range(30):
+            y = tf.layers.dense(y, 8, activation=act and tf.nn.relu, name=f"layer{i}")
+        picture = viz.placement(graph)
+    boxes = ["layer0 … 4", "layer5 … 9", "layer10 … 14", "layer15 … 19", "layer20 … 24", "layer25 … 29"]
+    assert [text for text in re.findall(r"<text[^>]*>([^<]*)<", picture.svg) if text[:5] == "layer"] == boxes
+    tree = picture._live()["tree"]
+    assert [child["label"] for child in tree["children"] if child] == boxes and not any(
+        child["open"] for child in tree["children"] if child
+    )
+    assert [child["label"] for child in tree["children"][1]["children"]] == [f"layer{i}" for i in range(5)]
 
 
 def scopes(tree):

@@ -32,8 +32,7 @@ export interface Edges {
 
 export const TRANSFER = 1, CONTROL = 2;
 export const BOX = 26;
-export const TITLE = 19;
-const BORDER = 10, GUTTER = 13, TRACK = 7, FREE = 22, BEFORE = 9, AFTER = 13, PADDING = 9, SLANT = 4, TIP = 8;
+const TITLE = 19, BORDER = 10, GUTTER = 13, TRACK = 7, FREE = 22, BEFORE = 9, AFTER = 13, PADDING = 9, SLANT = 4, TIP = 8;
 
 export class Block {
   readonly children: Block[];

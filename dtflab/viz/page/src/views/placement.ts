@@ -5,7 +5,7 @@
 import { pointer, select } from "d3-selection";
 import { type Box, element, type Picture } from "../picture";
 import { set, svg } from "../svg";
-import { type Block, type Bundle, CONTROL, type Edges, Nest, type Point, type Scope, type Strand, TITLE } from "./nest";
+import { type Block, type Bundle, CONTROL, type Edges, Nest, type Point, type Scope, type Strand } from "./nest";
 
 interface Placement {
   top: number;
@@ -471,11 +471,9 @@ class Live {
 
   // ---- where things are on the page ----
 
-  // A box, or the title of an open scope.
   private inWindow(block: Block): Box {
     const screen = this.graph.getScreenCTM()!, at = new DOMPoint(block.x, block.y).matrixTransform(screen);
-    const height = block.isOpen ? TITLE : block.height;
-    return { left: at.x, top: at.y, right: at.x + block.width * screen.a, bottom: at.y + height * screen.d };
+    return { left: at.x, top: at.y, right: at.x + block.width * screen.a, bottom: at.y + block.height * screen.d };
   }
 }
 
