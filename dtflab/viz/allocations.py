@@ -67,7 +67,7 @@ def allocations(error: ResourceExhaustedError, *, width: float | None = None, ti
         top = head.height + 34.0
         strip = _Strip(found, inner, top)
         blocks = (strip.block(stay, device, len(moments) - 1) for stay in stays)
-        drawing = join([head, marks.stretch((0, inner), *strip.scale(), *blocks, *strip.asked(last))])
+        drawing = join([head, marks.stretch((0, inner), strip.scale(), *blocks, strip.frame(), *strip.asked(last))])
         live = {
             "view": "allocations",
             "lit": [moment.lit for moment in moments],
@@ -144,10 +144,13 @@ class _Strip:
     def _x(self, nbytes: float) -> float:
         return self.width * nbytes / self.found.limit
 
-    def scale(self) -> Iterator[Markup]:
-        yield tag("rect", x=0, y=self.top, width=self.width, height=_HIGH, class_="whole")
+    def scale(self) -> Markup:
         text = f"all of {self.found.allocator}, {memory_size(self.found.limit)}, by address; what is empty is free"
-        yield tag("text", text, x=0, y=self.top - 8, class_="s11 soft")
+        return tag("text", text, x=0, y=self.top - 8, class_="s11 soft")
+
+    def frame(self) -> Markup:
+        """Over the blocks, whose edges would break it."""
+        return tag("rect", x=0, y=self.top, width=self.width, height=_HIGH, class_="edge")
 
     def block(self, stay: _Stay, device: str, now: int) -> Markup:
         """A block; one that is not in use at the moment of the error is only in the live picture."""

@@ -61,9 +61,10 @@ def cards(state: Smi, host: str = "", *, width: float | None = None, title: str 
     heads = ("card", "program", "held", "of it in tensors")
     rows = [[card.index, *_words(piece)] for card in there.cards for piece in pieces[card.index]]
     summary = f"{plural(len(there.cards), 'card')} of {there.name}, {plural(len(programs), 'program')}"
-    legend, height = marks.legend([(one, "") for one in looks.values()], room(width), 30)
-    drawing = _Drawing(there.cards, pieces, looks, 30 + height + 8, room(width))
-    parts = join([marks.heading(title, summary), legend, *drawing.draw()])
+    head = marks.heading(title, summary, room(width))
+    legend, height = marks.legend([(one, "") for one in looks.values()], room(width), head.height + 10)
+    drawing = _Drawing(there.cards, pieces, looks, head.height + height + 18, room(width))
+    parts = join([head, legend, *drawing.draw()])
     text = f"{summary}\n{text_table(heads, rows)}"
     return Picture(parts, drawing.size, rules("cards"), _sentence(there, pieces), [(title, heads, rows)], text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -37,6 +38,11 @@ def fragmented():
     error = tf.errors.ResourceExhaustedError(None, None, "full")
     error.exhausted = raised.value.exhausted
     return error
+
+
+def test_the_frame_is_drawn_over_the_blocks():
+    drawn = re.findall(r'class="(edge|chunk)"', tf.viz.memory(fragmented()).svg)
+    assert drawn == ["chunk"] * 4 + ["edge"], "the edge of a block, 3 pixels for a projector, would break it"
 
 
 def in_use(data, place):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from xml.etree import ElementTree
 
@@ -45,6 +46,19 @@ def test_pieces_are_as_long_as_what_is_held_and_fill_the_card():
     assert [width / whole for _, width in free] == pytest.approx([0.35, 0.5], abs=2e-3)
     assert held[1][0] == pytest.approx(held[0][0] + held[0][1], abs=0.2)
     assert free[0][0] + free[0][1] <= picture._size[0] + 0.2
+
+
+@pytest.mark.parametrize("style", ["default", "projector"])
+def test_a_long_name_of_a_host_has_a_line_of_its_own(style):
+    long = dataclasses.replace(
+        state(BOTH).hosts[0], name="worker-0.cluster1 of process 30616, on the machine of a class"
+    )
+    tf.viz.style(style)
+    try:
+        svg = tf.viz.cards(Smi([long], 0.0, [])).svg
+    finally:
+        tf.viz.style("default")
+    assert overlapping(svg) == clipped(svg) == []
 
 
 def test_the_table_the_text_and_the_sentence_say_the_same():
