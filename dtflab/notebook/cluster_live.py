@@ -292,7 +292,7 @@ def _sum(group: Sequence[Line]) -> Line:
     return Line(
         key=f"{job}, {state}{', waiting' * bool(group[0].notes)}",
         name=f"{job}:{numbers([line.name for line in group])}",
-        state=f"{state}, {len(group)} tasks",
+        state=state,
         pulse=total and total._replace(busy=total.busy / len(pulses)),
         memory=_memory(held.values()),
         shares=shares,

@@ -506,6 +506,9 @@ def test_two_hundred_workers_fold(look, tmp_path):  # noqa: F811
         write(tmp_path / "many.ipynb", *cells), "run",
         {"on": TASK, "nth": 2, "do": "click", "see": "worker:0–199", "shot": "folded"},
         {"on": TASK, "nth": 2, "do": "press", "key": "Enter", "see": "worker:199", "shot": "open"},
+        {"on": ".dtf-tasks, .dtf-drawing:has(.dtf-tasks)", "do": "measure"},
         {"on": TASK, "nth": 2, "do": "press", "key": "Enter", "see": "202 of 202 tasks run."},
     )  # fmt: skip
     assert complaints(report) == []
+    ((output, table),) = report["measured"]
+    assert table[2] <= output[2], "the last column ends within the output of a window of 1,280 pixels"

@@ -9,7 +9,7 @@ import { svg } from "../svg";
 const HERE = 5000; // milliseconds between two words to the kernel
 const AGAIN = 250; // between the first two, until it answers
 const COLUMNS = { // the name of each, and the room that it has from the beginning, in widths of a digit
-  task: 11, state: 13, "steps/s": 7, "busy, last 30 s": 19, received: 9, sent: 9, "variables, GPU memory": 20,
+  task: 11, state: 11, "steps/s": 7, "busy, last 30 s": 17, received: 9, sent: 9, "variables, GPU memory": 16,
 };
 const HEADS = Object.keys(COLUMNS);
 const NUMBERS = new Set(["steps/s", "received", "sent"]);
@@ -134,7 +134,7 @@ function live(picture: Picture, data: Data): void {
       if (line.root.nextElementSibling !== line.below) line.root.after(line.below);
       before = line.below;
     }
-    for (const cell of head.cells) { // a column that had to grow stays so: nothing jumps
+    for (const cell of [...head.cells].slice(0, -1)) { // a column that had to grow stays so: nothing jumps
       if (cell.offsetWidth) cell.style.minWidth = `${cell.offsetWidth}px`;
     }
     const row = rows.find((each) => each.key === kept.chosen);
