@@ -86,6 +86,13 @@ def stop(*processes):
 
 
 # %% [markdown]
+# With `--live` the picture of the cards goes on while other cells run. Keep it in sight: right-click it, *Create New
+# View for Cell Output*.
+
+# %%
+# %dtf_smi --live
+
+# %% [markdown]
 # **Predict: how many MiB will this program take? Of which cards?**
 
 # %%
@@ -94,8 +101,8 @@ tf.viz.cards(tf.smi())
 
 # %% [markdown]
 # In the picture, the pale area is what a program **holds**: no other program can have it. Full colour is what its
-# tensors **use**; here that is too little to be seen. (To see it change while programs start and end, run
-# `%dtf_smi --live` in a cell of its own, and keep that picture in sight.)
+# tensors **use**; here that is too little to be seen. The picture that is live shows the same, and will change with
+# each program that starts or ends.
 #
 # <details><summary><b>Show why</b></summary>
 #

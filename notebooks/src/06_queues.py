@@ -436,7 +436,13 @@ tf.viz.waits(deadlock)
 #
 # In virtual time dtflab can prove that nothing will ever happen again, and says so. In real time it can't know: perhaps
 # you will come and help. There, a deadlock looks like a program that hangs, without any message. So ask the cluster
-# **who waits for what**. (The next cell, folded away, lets the two programs run until they hang.)
+# **who waits for what**. With `--live` the picture goes on while other cells run, so you can see how it comes to that.
+
+# %%
+# %dtf_queues cluster --live
+
+# %% [markdown]
+# The next cell, folded away, lets the two programs run until they hang. Watch the queues above.
 
 # %% jupyter={"source_hidden": true}
 ended = []
@@ -461,8 +467,7 @@ while not ended and str(cluster.waits()).count(" waits at ") < 2:
 # `%dtf_queues` draws which op waits for which, and how full the queues are. From an op an arrow leads to
 # its queue, with what it wants there. From a queue an arrow asks: *which program could bring it, and what is that
 # program doing?* It may be one that has done so before, or one whose graph could. If the answers make a circle, you
-# have found your deadlock. (`cluster.waits()` has the same as lines of text.) `%dtf_queues cluster --live` goes on
-# drawing while other cells run: in a cell above a program that gets stuck, it shows how it comes to that.
+# have found your deadlock. (`cluster.waits()` has the same as lines of text.)
 #
 # Somebody from outside can break the circle, by closing the queues. **Predict: is a plain `close` enough?**
 

@@ -93,6 +93,21 @@ def work(client):
             client.report(sess.run([loss, train], {images: x, labels: y})[0])""",
     'cluster.run(work, watch=tf.viz.live("loss", steps=20_000))',
 ]
+FILLED = [
+    "import dtflab as tf\n%load_ext dtflab\ncluster = tf.Cluster(ps=1, worker=2)",
+    "%dtf_queues cluster --live",
+    """
+def work(client):
+    with tf.device("/job:ps/task:0"):
+        batches = tf.FIFOQueue(10, [tf.float32], [[]], shared_name="batches", name="batches")
+    step = batches.enqueue(0.0, name="put") if client.is_chief else batches.dequeue(name="take")
+    with tf.Session(client.target) as sess:
+        for i in range(40):
+            tf.sim.sleep(0.15 if client.is_chief else 0.35 if i < 12 else 0.02)
+            sess.run(step)
+
+cluster.run(work)""",
+]
 SCENES = {
     "timeline": Scene(
         "Timeline", "Zoom, ask a gap why it is there, look for an op, add up a range.",
@@ -196,6 +211,12 @@ SCENES = {
         ],
         in_lab=True,
     ),
+    "queues": Scene(
+        "Queues, live", "A queue fills, its producer waits; then it is emptied, and its consumer waits.",
+        "`%dtf_queues --live`, and `%dtf_smi --live` for the cards' memory", FILLED, 620,
+        [{"on": '.dtf-picture[data-live="redrawn"]', "do": "hover", "at": [0.9, 0.9], "rest": 300} for _ in range(24)],
+        in_lab=True,
+    ),
     "deadlock": Scene(
         "A deadlock", "Two clients that wait for each other are a circle of arrows.",
         "`%dtf_queues` or `tf.viz.waits(cluster)`", STUCK, 450, (),
@@ -271,7 +292,7 @@ _HEAD = """# Gallery
 
 The live views, each driven in a browser by `python -m tests.browser.gallery`, which also writes this page. All of them
 work with keys alone, in light and dark, in JupyterLab 4 and Notebook 7; and in pages of `dtflab export --html`, but for
-the cluster's panel and training, which need a kernel.
+the cluster's panel, training and queues that are live, which need a kernel.
 """
 
 
