@@ -43,8 +43,8 @@ class _Pen(NamedTuple):
     dash: str
 
 
-def summary(course: Course, labels: Labels, done: bool, stopped: bool) -> str:
-    """How far the training is, how fast it goes, and what is left; over another axis, how far along that."""
+def summary(course: Course, labels: Labels, done: bool, stopped: bool, left: bool = True) -> str:
+    """How far the training is, how fast it goes, and the time `left`; over another axis, how far along that."""
     remark = f": {labels.remark}" if labels.remark and not done else ""
     end = (", stopped" if done else ", stopping …") if stopped else remark
     if labels.over != "step":
@@ -57,8 +57,8 @@ def summary(course: Course, labels: Labels, done: bool, stopped: bool) -> str:
     parts += [f"{rate:,.{0 if rate >= 9.95 else 1}f} updates/s"] if rate else []
     total, most, known = course.stale
     parts += [f"staleness {total / known:.1f}, at most {most:g}"] if known else []
-    if not done:
-        parts += [f"{_time(course.left)} left"] if course.left is not None else []
+    if left and not done and course.left is not None:
+        parts.append(f"{_time(course.left)} left")
     return ", ".join(parts) + end
 
 
@@ -82,13 +82,13 @@ def _time(seconds: float) -> str:
 
 
 def sentence(course: Course, labels: Labels, done: bool, stopped: bool) -> str:
-    """The picture in words."""
+    """The picture in words, without the time left: they are not renewed while its heading is."""
     lines = "; ".join(
         f"{_name(who)}: {labels.value} {_number(line.newest[1])}, lowest {_number(line.lowest)}"
         + (f", one of {line.every} points is drawn" if line.every > 1 else "")
         for who, line in in_order(course)
     )
-    return f"{labels.title}: {summary(course, labels, done, stopped)}." + (f" {lines}." if lines else "")
+    return f"{labels.title}: {summary(course, labels, done, stopped, left=False)}." + (f" {lines}." if lines else "")
 
 
 def in_order(course: Course) -> list[tuple[str, Line]]:

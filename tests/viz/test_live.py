@@ -78,6 +78,10 @@ def test_speed_staleness_and_the_time_left():
     course = course_of(30, *(report(1.0, staleness=i) for i in (0, 1, 5)), *(report(1.0) for _ in range(7)))
     said = summary(course, LOSS, False, False)
     assert said == "10 of 30 updates, 5.0 updates/s, staleness 2.0, at most 5, 4.00 s left"
+    picture = curves(course, LOSS, False, False, lambda data: data)
+    assert (
+        "4.00 s left" in re.sub('aria-label="[^"]*"', "", picture.svg) and "left" not in picture.sentence + picture.text
+    )
     course.add(iter([report(1.0)] * 20), 3.0)
     assert summary(course, LOSS, True, False) == "30 of 30 updates in 3.00 s, 10 updates/s, staleness 2.0, at most 5"
     assert summary(course, LOSS, True, True).endswith(", stopped")

@@ -93,8 +93,10 @@ class Curves {
       this.isOver = true;
       this.stop.remove();
     }
-    if (says.status && (says.done || performance.now() - this.spoken > SPOKEN)) {
-      this.spoken = performance.now();
+    const speaks = says.done || performance.now() - this.spoken > SPOKEN;
+    if (says.status && (speaks || this.at === null)) { // as new as the heading, also where it is not read aloud
+      if (speaks) this.spoken = performance.now();
+      this.picture.said.setAttribute("aria-live", speaks ? "polite" : "off");
       this.picture.say(says.status);
     }
     if (!this.isWaiting) requestAnimationFrame(() => this.draw());
@@ -167,6 +169,7 @@ class Curves {
     const screen = this.picture.svg.getScreenCTM()!;
     const [top, bottom] = [this.plot.top, this.plot.bottom].map((y) => new DOMPoint(this.x(at), y).matrixTransform(screen)) as [DOMPoint, DOMPoint];
     const box = { left: top.x, top: top.y, right: top.x, bottom: bottom.y };
+    this.picture.said.setAttribute("aria-live", "polite");
     this.picture.show([`${this.data.value} over ${this.data.over}`, ...said.slice(0, 12)], box);
     this.picture.say(said.join("; "));
   }
