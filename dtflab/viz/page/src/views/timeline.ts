@@ -41,7 +41,7 @@ const PART = 1, SENT = 3, COPIED = 4;
 export const FAULT = 2;
 
 type Hit = { kind: "bars" | "waits" | "gaps"; index: number };
-type Box = [x: number, y: number, width: number, height: number]; // pixels
+type Rectangle = [x: number, y: number, width: number, height: number]; // pixels
 type Found = Hit & { kind: "bars" | "waits" };
 const MOST_ZOOM = 1e5, MOST_KINDS = 6; // kinds of ops that have a line of their own in the sums
 const DASHES = [5, 3], LEAST_DASHED = 6; // of the critical path, and pixels in which they can be told apart
@@ -664,14 +664,14 @@ class Live {
     return true;
   }
 
-  private box(kind: Hit["kind"], index: number, unit: number): Box {
+  private box(kind: Hit["kind"], index: number, unit: number): Rectangle {
     const { start, end, row } = this.data[kind];
     const place = this.rows[row[index]!]!;
     const left = this.x(start[index]!);
     return [left, (place.y + 2) * unit, Math.max(this.x(end[index]!) - left, 2), (place.height - 4) * unit];
   }
 
-  private outline(pen: CanvasRenderingContext2D, [x, y, width, height]: Box, dashes: number[] = []): void {
+  private outline(pen: CanvasRenderingContext2D, [x, y, width, height]: Rectangle, dashes: number[] = []): void {
     pen.strokeStyle = this.picture.colour("--fg");
     pen.lineWidth = 2;
     pen.setLineDash(dashes);
