@@ -16,7 +16,7 @@ from dtflab.base.events import PROCESS, NodeRan
 from dtflab.graph.node import Node
 from dtflab.machine.clock import Clock
 from dtflab.machine.memory_trace import MemoryTrace
-from dtflab.machine.node_stats import Lines
+from dtflab.machine.node_stats import Allocation, Lines, Output
 from dtflab.machine.pools import Part
 
 
@@ -34,7 +34,12 @@ class StepStatsCollector:
         self.step = 0
         self.lane: Any = None  # what stands for the thread that works now, where a model says how long (virtual time)
         self._kept: list[NodeRan] = []
+        self._early: dict[int, tuple[list[Output], list[Allocation]]] = {}  # by the id of the value, which is alive
         self._remote: list[Any] = []
+
+    def allocate(self, node: Node, value: Any) -> None:
+        """Note what `value` takes of the memory from now on, though its node will end later (virtual time)."""
+        self._early[id(value)] = self._memory.add(node, value)
 
     def add(
         self, device: str, node: Node, started: float, ended: float, value: Any, parts: Sequence[Part] = ()
@@ -43,7 +48,8 @@ class StepStatsCollector:
 
         `parts` says which threads did how much of it.
         """
-        outputs, new = self._memory.add(node, value)
+        early = id(value) in self._early
+        outputs, new = self._early.pop(id(value)) if early else self._memory.add(node, value)
         ran = NodeRan(
             step=self.step,
             device=device,

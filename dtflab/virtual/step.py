@@ -206,6 +206,8 @@ class _Kernel:
         try:
             self._value = value = item.kernel(*args)
             seconds = plan.seconds(n, args, value)
+            if step.trace is not None:
+                step.trace.allocate(plan.nodes[n], value)
         except Exception as error:
             self._error = error
             return 0.0

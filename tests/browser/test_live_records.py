@@ -46,7 +46,7 @@ def test_memory_answers_and_its_end_is_replayed(look, tmp_path):  # noqa: F811
         {"on": OOM, "do": "press", "key": "Home", "see": "Before the last", "shot": "home"},
         {"on": OOM, "do": "press", "key": "p", "see": "The allocation fails.", "shot": "full"},
         {"on": PLOT, "nth": 1, "do": "focus"},
-        {"on": PLOT, "nth": 1, "do": "press", "key": "p", "see": "the peak of ps:0: ps:0 holds 1.37 MiB (",
+        {"on": PLOT, "nth": 1, "do": "press", "key": "p", "see": "the peak of ps:0: ps:0 holds 3.05 MiB (",
          "shot": "of-ps"},
         {"on": PLOT, "nth": 1, "do": "press", "key": "p", "see": "the peak of worker:0 GPU:0: "},
     )  # fmt: skip

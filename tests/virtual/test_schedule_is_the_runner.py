@@ -61,7 +61,7 @@ def test_what_the_runner_measured_gives_the_schedule_of_the_estimates():
     assert schedule.makespan == pytest.approx(seconds, rel=1e-3)
 
 
-def test_an_input_stays_until_its_reader_is_done():
+def test_a_tensor_is_there_from_the_beginning_of_its_node_until_its_reader_is_done():
     def chain():
         with tf.device("/gpu:0"):
             first = tf.fill([256, 256], 0.5, name="first")
@@ -71,14 +71,12 @@ def test_an_input_stays_until_its_reader_is_done():
     _, _, trace, _ = on_machines(chain)
     stats = {node.node_name: node for device in trace.step_stats.dev_stats for node in device.node_stats}
     for name, reader in (("first", "second"), ("second", "third")):
-        (freed,) = (
-            record.alloc_micros
-            for memory in stats[name].memory
-            for record in memory.allocation_records
-            if record.alloc_bytes < 0
-        )
+        (memory,) = stats[name].memory
+        made, freed = memory.allocation_records
+        assert made.alloc_bytes == 256 * 256 * 4 == -freed.alloc_bytes
+        assert abs(made.alloc_micros - stats[name].all_start_micros) <= 1  # in whole microseconds
         begun, ended = stats[reader].all_start_micros, stats[reader].all_start_micros + stats[reader].all_end_rel_micros
-        assert begun + 5 < ended <= freed + 1  # in whole microseconds
+        assert begun + 5 < ended <= freed.alloc_micros + 1
 
 
 def test_memory_is_what_the_simulated_cards_hold_at_their_fullest():
