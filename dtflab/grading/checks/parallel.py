@@ -61,6 +61,7 @@ class Seen(NamedTuple):
     too_many: int
     calls: int
     controls: bool  # whether any op of the graph has a control dependency
+    bound: bool  # whether a part has one, or what the part reads
     picture: Picture | None = None
     missing: int = 0
     uncalled: int = 0
@@ -142,7 +143,7 @@ def _run(answer: Any, case: Case) -> Seen:
             value = session.run(total)
     waits = made.waits(total.op)
     missing, uncalled = case.number - len(waits), case.number - len(set(made.first.values()))
-    partial = Seen(case, 0, 0, 0, 0, 0, 0, False, None, missing, uncalled, float(value) / made.total)
+    partial = Seen(case, 0, 0, 0, 0, 0, 0, False, False, None, missing, uncalled, float(value) / made.total)
     if not math.isclose(partial.share, 1, rel_tol=1e-4):
         observed = f"Of {plural(case.number, 'part')}, in_turn gave {float(value):,.0f}"
         raise Wrong(f"{observed}; expected: the sum, {made.total:,.0f}.", partial)
@@ -163,6 +164,7 @@ def _seen(case: Case, waits: Mapping[Operation, frozenset[Operation]], calls: in
         too_many=max((len(waits[op]) - depths[op] for op in waits), default=0),
         calls=calls,
         controls=any(op.control_inputs for op in graph.get_operations()),
+        bound=any(one.control_inputs for op in waits for one in (op, *(tensor.op for tensor in op.inputs))),
         picture=memory(step, title="Memory of the card"),
     )
 
@@ -239,7 +241,14 @@ def lets_all_begin(seen: Seen) -> bool:
 def makes_them_before(seen: Seen) -> bool:
     """There is a control dependency, but not on the parts: their ops were made before the block. Call part() inside of
     `with tf.control_dependencies(…)`; what exists already does not wait."""
-    return seen.controls and seen.chain == 1
+    return seen.controls and not seen.bound and seen.chain == 1
+
+
+@q2.mistake()
+def waits_for_a_beginning(seen: Seen) -> bool:
+    """The parts wait for something that is done before any part has ended, so they don't wait for each other. Give
+    `with tf.control_dependencies(…)` what an earlier part() returned."""
+    return seen.bound and seen.chain == 1
 
 
 @q2.mistake()

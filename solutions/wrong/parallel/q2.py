@@ -69,6 +69,16 @@ def leaves_parts_out(parts, at_once):
     return waiting(parts[:-1], at_once)
 
 
+def waits_for_a_beginning(parts, at_once):
+    begins, results = [], []
+    for i, part in enumerate(parts):
+        with tf.control_dependencies([begins[i - at_once]] if i >= at_once else []):
+            begins.append(tf.no_op())
+        with tf.control_dependencies([begins[i]]):
+            results.append(part())
+    return tf.add_n(results)
+
+
 def takes_the_mean(parts, at_once):
     return waiting(parts, at_once, tf.reduce_mean)
 

@@ -60,7 +60,7 @@ def lookup_once_fifteenth(shards, ids, block_rows):
 
 RIGHT = [lookup_sorted_fifteenth]
 WRONG = {
-    lookup_order_fifteenth: "to gather by the places undoes the partition (it does it a second time)",
-    lookup_masked_fifteenth: "what is thrown away on the worker does not count as sent",
-    lookup_once_fifteenth: "an id that stands twice in the list needs one row in the result",
+    lookup_order_fifteenth: "",
+    lookup_masked_fifteenth: "asks_everyone",
+    lookup_once_fifteenth: "gives_each_row_once",
 }

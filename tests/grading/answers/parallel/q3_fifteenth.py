@@ -79,7 +79,7 @@ def ready_one_pass_fifteenth(ops):
 
 RIGHT = [ready_graphlib_fifteenth]
 WRONG = {
-    ready_late_fifteenth: "an op runs just before somebody needs it, not as soon as it can",
-    ready_one_edge_fifteenth: "two ops have at most one edge between them, so one that reads a tensor twice gets 1 off",
-    ready_one_pass_fifteenth: "an op that is marked done while the set is being found counts for the same set",
+    ready_late_fifteenth: "waits_until_it_is_needed",
+    ready_one_edge_fifteenth: "loses_ops",
+    ready_one_pass_fifteenth: "counts_down_too_early",
 }

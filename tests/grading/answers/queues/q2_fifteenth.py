@@ -64,7 +64,7 @@ def job_lines_fifteenth(tokens, i, j, work):
 
 RIGHT = [job_nested_fifteenth]
 WRONG = {
-    job_parity_fifteenth: "if even and odd jobs begin on different sides, no pairs at all can block each other",
-    job_mixed_up_fifteenth: "the token taken first is that of GPU i, even after the two numbers were sorted",
-    job_lines_fifteenth: "ops made in one block run in the order of its lines, so the tokens go back after the work",
+    job_parity_fifteenth: "orders_some_only",
+    job_mixed_up_fifteenth: "swaps_the_tokens",
+    job_lines_fifteenth: "works_without",
 }

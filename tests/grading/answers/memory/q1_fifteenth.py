@@ -54,7 +54,7 @@ def settings_context_inside_fifteenth(programs, cards, need, memory):
 
 RIGHT = [settings_neighbours_fifteenth]
 WRONG = {
-    settings_own_card_first_fifteenth: "a program takes its part only of the card that it uses, its first one",
-    settings_pooled_fifteenth: "the memory of all cards is one pool, so only the sum has to fit",
-    settings_context_inside_fifteenth: "the context is taken out of the program's part, so the part must include it",
+    settings_own_card_first_fifteenth: "takes_a_part_of_every_card",
+    settings_pooled_fifteenth: "forgets_the_others",
+    settings_context_inside_fifteenth: "leaves_no_room_for_contexts",
 }

@@ -106,7 +106,7 @@ def count_bundled_fifteenth(workers, steps):
 
 RIGHT = [count_polling_fifteenth]
 WRONG = {
-    count_python_lock_fifteenth: "a lock in the clients' program makes read, add, write a safe op",
-    count_all_initialize_fifteenth: "each client has to initialize a shared variable, before anybody adds",
-    count_bundled_fifteenth: "only the sum matters, so a worker may add all its steps in one op",
+    count_python_lock_fifteenth: "adds_in_several_ops",
+    count_all_initialize_fifteenth: "initializes_in_each",
+    count_bundled_fifteenth: "adds_in_one_go",
 }

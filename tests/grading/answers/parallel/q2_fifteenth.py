@@ -56,7 +56,7 @@ def in_turn_gates_fifteenth(parts, at_once):
 
 RIGHT = [in_turn_places_fifteenth]
 WRONG = {
-    in_turn_slices_fifteenth: "slices of equal length are always `at_once` chains (five parts, four at once: three)",
-    in_turn_running_sum_fifteenth: "to wait for one tensor is to wait for one part, even if it is a sum of several",
-    in_turn_gates_fifteenth: "to wait for the op with which another part begins is to wait for that part",
+    in_turn_slices_fifteenth: "leaves_room",
+    in_turn_running_sum_fifteenth: "waits_for_groups",
+    in_turn_gates_fifteenth: "waits_for_a_beginning",
 }
