@@ -43,11 +43,11 @@ with tf.Graph().as_default(), tf.Cluster(worker=1, clock="virtual") as cluster, 
 #
 # - takes the tokens of both GPUs from their queues;
 # - works: `work()` makes the op for that, and returns its tensor. It must not run before the job has both tokens;
-# - after that, puts both tokens back, each into its own queue; the value of the tensor that you return is that of the
-#   work.
+# - after that, puts both tokens back, each as it was and into its own queue; the value of the tensor that you return
+#   is that of the work.
 #
-# Jobs with any pairs of GPUs run at the same time. They must never wait for each other forever, and a job must not wait
-# for GPUs that it does not need.
+# Jobs with any pairs of two different GPUs run at the same time. They must never wait for each other forever, and a job
+# must not wait for GPUs that it does not need.
 #
 # An op made inside `with tf.control_dependencies([a, b]):` runs after `a` and `b`.
 

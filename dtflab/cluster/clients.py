@@ -37,7 +37,11 @@ class RunWatch(AbstractContextManager[Any], Protocol):
 
 
 class Client:
-    """The argument of a worker function in `Cluster.run`: which task it is the client of, and how to reach it."""
+    """The argument of a worker function in `Cluster.run`: which task it is the client of, and how to reach it.
+
+    Its attributes: `job`, `index` (of the task), `is_chief` (True for index 0), `target` (for `tf.Session`), `device`
+    (such as "/job:worker/task:1"), `cluster` and `cluster_spec`.
+    """
 
     def __init__(self, cluster: Cluster, job: str, index: int, stopping: Event, watch: RunWatch | None = None) -> None:
         self.cluster = cluster
