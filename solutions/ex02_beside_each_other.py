@@ -76,8 +76,9 @@ second.stop()
 #
 # - what is in `CUDA_VISIBLE_DEVICES` when it starts, a string such as `"1"` (None: it is not set, and all cards are
 #   seen);
-# - its `tf.ConfigProto()`, perhaps with `config.gpu_options.per_process_gpu_memory_fraction` (the part of each
-#   whole card that it takes for tensors, from 0 to 1) or `config.gpu_options.allow_growth` (True: it takes memory only when it needs it).
+# - its `tf.ConfigProto()`, perhaps with `config.gpu_options.per_process_gpu_memory_fraction` (the part of each whole
+#   card that it takes for tensors, from 0 to 1) or `config.gpu_options.allow_growth` (True: it takes memory only when
+#   it needs it).
 #
 # Return None if no settings help, because the programs that have to share a card are too large for it. Note that
 # besides its tensors, each program takes 38 MiB of a card, for its *context*, and 11 MiB of a card are in use before

@@ -8,7 +8,7 @@ import dtflab as tf
 
 
 def _options_fifteenth(argv):
-    """What the command line says."""
+    """The options of the command line."""
     parser = argparse.ArgumentParser(prog="train")
     for name in ("server", "device", "container"):
         parser.add_argument(f"--{name}", required=True)

@@ -6,7 +6,7 @@ import dtflab as tf  # noqa: F401
 
 
 def ready_graphlib_fifteenth(ops):
-    """The standard library's sorter, told of each edge by the op that it leaves."""
+    """The standard library's sorter, which learns each edge from the op that it leaves."""
     sorter = graphlib.TopologicalSorter({op.name: () for op in ops})
     for op in ops:
         for tensor in op.outputs:
