@@ -66,6 +66,21 @@ def test_memory_is_taken_before_other_is_freed_in_the_same_microsecond():
     assert one.peak() == (20, 300) and [held.name for held in one.held_at_peak()] == ["b", "a"]
 
 
+def test_in_virtual_time_the_peak_is_what_the_allocator_had():
+    """A node takes memory at its beginning, in the very moment in which the one before gives its inputs back."""
+    with tf.Graph().as_default(), tf.Cluster(worker=1, gpus=1, gpu_memory="64MiB", clock="virtual") as cluster:
+        with tf.device("/job:worker/task:0/gpu:0"):
+            x = tf.ones([512, 512])
+            for _ in range(5):
+                x = tf.tanh(tf.matmul(x, x))
+        with tf.Session(cluster.target) as session:
+            trace = session.trace(x.op)
+    (one,) = (each for each in usage.read(trace) if "GPU" in each.device)
+    records = [memory for each in trace.step_stats.dev_stats for node in each.node_stats for memory in node.memory]
+    assert one.peak()[1] == max(memory.allocator_bytes_in_use for memory in records) > 2 * MIB
+    assert sum(held.bytes for held in one.held_at_peak()) + one.before == one.peak()[1]
+
+
 def test_outputs_in_host_memory_are_the_cpus():
     stats = step(("on_card", 8, 1, 2))
     stats.MergeFrom(step(("on_host", 8, 1, 2), allocator="cpu"))

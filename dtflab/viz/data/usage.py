@@ -2,7 +2,8 @@
 
 Reads the allocation records of TensorFlow's StepStats, as dtflab and real TensorFlow write them. Times are microseconds
 since the start of the step, and no finer: where several changes fall into one, memory is taken before it is freed, as
-a node that reads one tensor and makes another does.
+at the end of a node that reads one tensor and makes another; but what a node takes at its beginning, as in virtual
+time, is taken last: the node began because others had ended.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Held(NamedTuple):
     until: str = ""
     buffer: int = 0  # its number in the trace, 0 if that has none
     over: tuple[tuple[float, str], ...] = ()
+    early: bool = False  # taken at the beginning of its node
 
     def output_of(self, moment: float) -> str:
         """The op whose output lies there at a moment."""
@@ -64,9 +66,9 @@ class Usage(NamedTuple):
     @property
     def changes(self) -> list[tuple[float, int]]:
         """When how many bytes are taken (above 0) or freed, in order."""
-        taken = [(one.start, one.bytes) for one in self.tensors]
-        freed = [(one.end, -one.bytes) for one in self.tensors if one.end is not None]
-        return sorted(taken + freed, key=lambda change: (change[0], -change[1]))
+        taken = [(one.start, 2 if one.early else 0, one.bytes) for one in self.tensors]
+        freed = [(one.end, 1, -one.bytes) for one in self.tensors if one.end is not None]
+        return [(moment, change) for moment, _, change in sorted(taken + freed)]
 
     def peak(self) -> tuple[float, int]:
         """The first moment with the most bytes in use, and how many: with `before`."""
@@ -180,7 +182,8 @@ def _held(node: Any, memory: Any, zero: float) -> Iterable[Held]:
             start = max(0.0, record.alloc_micros - zero)
             what, buffer = _output(node, record.alloc_bytes)
             freed = None if end is None else max(start, end[0])
-            yield Held(name, op, what, record.alloc_bytes, start, freed, buffer=buffer)
+            early = record.alloc_micros <= node.all_start_micros and node.all_end_rel_micros > 0
+            yield Held(name, op, what, record.alloc_bytes, start, freed, buffer=buffer, early=early)
 
 
 def _source(node: Any) -> tuple[str, str]:

@@ -101,12 +101,17 @@ class Live {
   private arrange(): void {
     const { data } = this;
     const shift = Array(Math.max(...data.rows.map((row) => row.band)) + 2).fill(0) as number[];
+    const below = data.rows.map(() => 0); // units that open folds take above a row, on its own device
     data.folds.forEach((fold, i) => {
-      if (this.opened.has(i)) shift[data.rows[fold.row]!.band + 1]! += this.heightOf(fold) - data.rows[fold.row]!.height;
+      const own = data.rows[fold.row]!, taller = this.heightOf(fold) - own.height;
+      if (!this.opened.has(i)) return;
+      shift[own.band + 1]! += taller;
+      const further = data.folds.filter(({ row }) => data.rows[row]!.band === own.band && data.rows[row]!.y > own.y);
+      for (const { row, rows } of further) for (const each of [row, ...rows]) below[each]! += taller;
     });
     for (let i = 1; i < shift.length; i++) shift[i]! += shift[i - 1]!;
     this.taller = shift.at(-1)!;
-    this.rows = data.rows.map((row) => ({ ...row, y: row.y + shift[row.band]! }));
+    this.rows = data.rows.map((row, i) => ({ ...row, y: row.y + shift[row.band]! + below[i]! }));
     const shown = this.rows.map((_, i) => i);
     data.folds.forEach((fold, i) => {
       for (const hidden of this.opened.has(i) ? [fold.row] : fold.rows) this.rows[hidden]!.height = 0;
@@ -116,7 +121,7 @@ class Live {
       data[kind].row = this.home[kind].map((row) => shown[row]!);
       this.byRow[kind] = this.sorted(kind);
     }
-    this.moveStill(shift);
+    this.moveStill(shift, below);
   }
 
   private heightOf(fold: Timeline["folds"][0]): number {
@@ -124,7 +129,7 @@ class Live {
     return last.y + last.height + (last.below ? 14 : 0) - this.data.rows[fold.row]!.y;
   }
 
-  private moveStill(shift: number[]): void {
+  private moveStill(shift: number[], below: number[]): void {
     const marks = [...this.picture.svg.querySelectorAll<SVGGElement>(".fold")];
     this.picture.svg.querySelectorAll<SVGGElement>(".of-device").forEach((device, band) => {
       device.setAttribute("transform", `translate(0 ${shift[band]})`);
@@ -135,6 +140,7 @@ class Live {
     this.data.folds.forEach(({ row, rows }, i) => {
       const mark = marks[i]!, isOpen = this.opened.has(i), folded = this.data.rows[row]!;
       mark.style.display = isOpen ? "none" : "";
+      mark.setAttribute("transform", `translate(0 ${below[row]})`);
       mark.style.cursor = "pointer";
       mark.querySelector("text")!.textContent = `▸ ${folded.label}`;
       mark.onclick = () => this.fold(i);
@@ -193,8 +199,8 @@ class Live {
       { label: "−", key: "s", says: "Zoom out", run: () => this.scale(1 / 1.5) },
       { label: "Sums", key: "r", says: "Sums of what is seen: busy, idle, bytes, by op", run: () => this.select(...(this.x.domain() as [number, number])) },
       { label: "Critical path", key: "c", says: "Outline with dashes the ops and transfers that made the step this long", run: () => this.toggle("critical") },
-      ...(this.data.folds.length ? [{ label: "Fold all", key: "i", says: "Open or fold all rows that are idle, and those of many tensors", run: () => this.foldAll() }] : []),
-      ...(this.data.folds.length ? [{ label: "Fold row", key: "o", says: "Open or fold the row of the chosen bar", run: () => this.foldChosen() }] : []),
+      ...(this.data.folds.length ? [{ label: "Open, fold all", key: "i", says: "Open or fold all rows that are idle, and those of many tensors", run: () => this.foldAll() }] : []),
+      ...(this.data.folds.length ? [{ label: "Open, fold row", key: "o", says: "Open or fold the row of the chosen bar", run: () => this.foldChosen() }] : []),
       { label: "For Perfetto", key: "e", says: "Save as a Chrome trace, for ui.perfetto.dev", run: () => this.export() },
     );
     picture.on("a", () => this.pan(1));
