@@ -38,11 +38,11 @@ for op in graph.get_operations():
 # %% [markdown]
 # ## Your task
 #
-# Write `ready_order(ops)`. `ops` is a list of all ops of a graph, in any order. It returns a list of lists of names:
-# first the ops that are ready when the step begins, then those that become ready when all of these are done, and so on.
-# The order inside a list does not matter. There are no loops in the graph; one without ops has no set: `[]`. Find the
-# sets from the edges: your function opens no session (`session.step_through` would find them for you, as you will see
-# below).
+# Write `ready_order(ops)`. `ops` is a list of all ops of a graph, in any order. It returns a list of lists of names (or
+# of the ops themselves): first the ops that are ready when the step begins, then those that become ready when all of
+# these are done, and so on. The order inside a list does not matter. There are no loops in the graph; one without ops
+# has no set: `[]`. Find the sets from the edges: your function opens no session (`session.step_through` would find them
+# for you, as you will see below).
 #
 # Each op of `ops` is in exactly one set; one that needs nothing, such as `a` and `b` above, is in the first. The graphs
 # of the checks have no constants: dtflab knows these before a step begins, so `step_through` leaves them out.

@@ -152,7 +152,7 @@ def _secluded(folder: Path, hidden: Sequence[Path]) -> Iterator[IO[bytes]]:
     with tempfile.TemporaryDirectory(prefix="dtflab-own-", dir=folder.parent) as own, tempfile.TemporaryFile() as order:
         for number in range(len(covered)):
             Path(own, str(number)).mkdir(mode=0o700)
-        unseen = [str(path.resolve()) for path in hidden]
+        unseen = [os.path.realpath(path) for path in hidden]
         place = seclusion.Place(str(folder.resolve()), covered, own, _needed(), unseen)
         order.write(json.dumps(place._asdict()).encode())
         order.seek(0)

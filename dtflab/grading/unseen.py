@@ -6,6 +6,8 @@ folder the files are hidden whose names end like those of marks or submissions.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from dtflab.grading.isolation import can_hide
 from dtflab.grading.submissions import Submission, same
 
 _CODE, _MARKS = (".py", ".ipynb"), (".csv", ".json", ".html", ".journal", ".db")
+_OURS = (Path(__file__).parents[1], Path(sys.prefix), Path(sys.base_prefix))
 _LEVELS = 3  # of folders: `handed_in/ada/ex01/x.ipynb` is ada's
 
 
@@ -20,17 +23,27 @@ def unseen(
     checks: Iterable[Path], paths: Iterable[Path], submissions: Sequence[Submission], marks: Sequence[Path]
 ) -> tuple[Path, ...]:
     """The files and folders to hide; `marks` are the files of marks and the list of students."""
-    handed_in = {*paths, *(folder for one in submissions for folder in (one.path.parent, _class_folder(one)))}
-    kinds = (({*checks, *handed_in}, _CODE), ({path.parent for path in marks}, _MARKS))
+    named = (path for path in paths if path.is_dir())
+    classes = {*named, *(folder for one in submissions for folder in (one.path.parent, _class_folder(one)))}
+    kinds = (({*checks, *classes}, _CODE), ({path.parent for path in marks}, _MARKS))
     folders = [(folder.resolve(), endings) for some, endings in kinds for folder in some]
     whole = {folder for folder, _ in folders if can_hide(folder)}
     files = [path for folder, endings in folders if folder not in whole for path in _of_kind(folder, endings)]
     outermost = [folder for folder in whole if whole.isdisjoint(folder.parents)]
-    return (*outermost, *marks, *files, *(one.path for one in submissions if whole.isdisjoint(_above(one.path))))
+    real = {Path(os.path.realpath(one.path)) for one in submissions}
+    apart = (path for path in real if whole.isdisjoint(path.parents) and _may_be_an_answer(path))
+    return (*outermost, *marks, *files, *apart)
+
+
+def _may_be_an_answer(path: Path) -> bool:
+    """False for what a program needs, as a library: a student may have handed in a link to it."""
+    return path.suffix.lower() in _CODE and not any(path.is_relative_to(folder) for folder in _OURS)
 
 
 def _above(path: Path) -> Sequence[Path]:
-    return path.resolve().parents
+    """The folders in which a file is, not those to which it leads if a student has handed in a link."""
+    folder = path.parent.resolve()
+    return folder, *folder.parents
 
 
 def _class_folder(submission: Submission) -> Path:

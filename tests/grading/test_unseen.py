@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 
 import pytest
@@ -48,6 +49,23 @@ def course(tmp_path, monkeypatch):
 @pytest.mark.parametrize("named", ["handed_in", "handed_in/ada", "handed_in/ada/ex1.py"])
 def test_the_class_and_what_earlier_gradings_wrote_are_hidden_however_it_is_called(course, tmp_path, named):
     assert course(tmp_path / named, "--csv", tmp_path / "marks/new.csv") == []
+
+
+@pytest.mark.parametrize("target", ["ex1.py", "../../gone.py", sys.executable, isolation.__file__, json.__file__])
+def test_a_link_that_is_handed_in_takes_nothing_away_that_programs_need(course, tmp_path, target):
+    (tmp_path / "handed_in/cyd").mkdir()
+    (tmp_path / "handed_in/cyd/ex1.py").symlink_to(target)
+    assert course(tmp_path / "handed_in", "--csv", tmp_path / "marks/new.csv") == []
+    if (tmp_path / "handed_in/cyd/ex1.py").exists():  # else it can't be named
+        assert course(tmp_path / "handed_in/cyd/ex1.py", "--csv", tmp_path / "marks/new.csv") == []
+
+
+def test_what_a_link_leads_to_is_hidden_if_it_may_be_an_answer(course, tmp_path):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept/cyd.py").write_text("# %%\n1")
+    (tmp_path / "handed_in/cyd").mkdir()
+    (tmp_path / "handed_in/cyd/ex1.py").symlink_to(tmp_path / "kept/cyd.py")
+    assert course(tmp_path / "handed_in", "--csv", tmp_path / "marks/new.csv") == []
 
 
 def test_of_a_folder_that_python_needs_the_marks_are_hidden(course, tmp_path, monkeypatch):
