@@ -8,10 +8,11 @@
 // `broken` words of printed outputs that go on in the next line though they have room in one, and `over` are the pixels
 // by which it is wider than the window. `cards` says of each card that was shown for a hover whether it lay over that.
 // STEPS are those of open_notebook.mjs in pictures, its audit, of the outputs or of {"audit": "PART"}, {"top": true}: put
-// into `tops` where the drawing begins in its picture, and {"width": 1920}: make the window that wide, and put into `wide`
-// how large the pictures are then; of a step with "saves" the file that the page then saves goes into `saved`. EXPECTED is
-// a JSON file: for each place of the sliders, in their order, the code and the HTML that a kernel gives; `differ` are then
-// the places where the page shows something else.
+// into `tops` where the drawing begins in its picture, {"folds": true}: put into `folds` where the names of a timeline's
+// rows that fold stand, and {"width": 1920}: make the window that wide, and put into `wide` how large the pictures are
+// then; of a step with "saves" the file that the page then saves goes into `saved`. EXPECTED is a JSON file: for each
+// place of the sliders, in their order, the code and the HTML that a kernel gives; `differ` are then the places where the
+// page shows something else.
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { chromium } from 'playwright-core';
@@ -26,7 +27,7 @@ const browser = await chromium.launch({
 const context = await browser.newContext({ viewport: { width: 1280, height: 1000 }, offline: true });
 const page = await context.newPage();
 page.setDefaultTimeout(120_000);
-const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], saved: [], unavailable: [], broken: [], cards: [], tops: [], sliders: [], axe: [], wide: {}, over: 0 };
+const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], saved: [], unavailable: [], broken: [], cards: [], tops: [], folds: [], sliders: [], axe: [], wide: {}, over: 0 };
 const media = JSON.parse(process.env.MEDIA ?? '{}');
 page.on('pageerror', error => report.noise.push(`uncaught: ${error.message}`));
 page.on('console', line => ['error', 'warning'].includes(line.type()) && report.noise.push(`console: ${line.text()}`));
@@ -62,7 +63,7 @@ try {
   await browser.close();
 }
 
-async function act({ on, nth, width, see, shot, saves, top, ...how }) {
+async function act({ on, nth, width, see, shot, saves, top, folds, ...how }) {
   const saved = saves && page.waitForEvent('download');
   if (on) await inPicture(page, page.locator(on).nth(nth ?? 0), how);
   if (saved) report.saved.push(readFileSync(await (await saved).path(), 'utf8'));
@@ -73,6 +74,7 @@ async function act({ on, nth, width, see, shot, saves, top, ...how }) {
     report.wide[width] = await page.evaluate(sizes);
   }
   await page.waitForFunction(text => document.body.innerText.includes(text), see ?? '');
+  if (folds) report.folds.push(await page.evaluate(labels));
   if (shot) await page.screenshot({ path: `${shots}/${name}-${shot}.png` });
 }
 
@@ -82,6 +84,12 @@ async function act({ on, nth, width, see, shot, saves, top, ...how }) {
 function begins(element) {
   const picture = element.closest('.dtf-picture');
   return picture.querySelector('.dtf-drawing').getBoundingClientRect().top - picture.getBoundingClientRect().top;
+}
+
+// The words at the rows that fold, each with where it stands.
+function labels() {
+  const texts = [...document.querySelectorAll('.fold text, .unfolded text')].filter(text => /^[▸▾]/.test(text.textContent));
+  return texts.filter(text => text.checkVisibility()).map(text => [text.textContent, text.getBoundingClientRect().top]);
 }
 
 // For each card that is shown, whether it lies over the element.

@@ -161,6 +161,29 @@ def test_what_perfetto_gets_is_all_of_a_step_whatever_is_folded(tmp_path):
         assert made["name"] == "Const" and made["args"]["name"] == sent["name"] == arrived["args"]["tensor"]
 
 
+RECEIVES = """
+import dtflab as tf
+with tf.device("/job:ps/task:0"):
+    shared = [tf.get_variable(f"w{i}", [8, 8]) for i in range(6)]
+with tf.device("/job:worker/task:0"):
+    total = tf.add_n([tf.matmul(each, each) for each in shared])
+with tf.Cluster(ps=1, worker=1, clock="virtual") as cluster, tf.Session(cluster.target) as sess:
+    sess.run(tf.global_variables_initializer())
+    step = sess.trace(total.op)
+tf.viz.timeline(step)"""
+
+
+def test_an_open_row_of_a_timeline_moves_the_rows_below_it(tmp_path):
+    report = visit(
+        exported(write(tmp_path / "receives.ipynb", RECEIVES), tmp_path),
+        {"on": 'button:text("Fit")', "do": "click", "see": "▸ receives", "folds": True},
+        {"on": PLOT, "do": "press", "key": "i", "see": "▾ receives", "folds": True, "shot": "open"},
+    )  # fmt: skip
+    closed, opened = ([top for _, top in rows[-2:]] for rows in report["folds"])  # the worker's: receives, idle rows
+    assert [label for label, _ in report["folds"][0]][-2:] == ["▸ receives", "▸ 5 idle rows"]
+    assert (opened[1] - opened[0]) - (closed[1] - closed[0]) > 5 * 10  # six tensors in rows of their own
+
+
 def within(event, slices):
     """The slice to which an arrow's end belongs: that of its thread and moment."""
     (found,) = (
