@@ -379,6 +379,11 @@ class Cluster:
         """The tasks that were started elsewhere, and are not ended from here."""
         return [task for task in self.tasks if isinstance(task, AttachedTask)]
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was stopped as a whole, by `stop` or at the end of its `with` block."""
+        return self not in _alive
+
     def stop(self) -> None:
         """End all tasks: variables are gone, and nothing is left running. Attached tasks run on, and a line says so."""
         if self in _alive and self.attached:

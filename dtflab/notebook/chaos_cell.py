@@ -14,8 +14,9 @@ from dtflab.cluster.chaos import chaos
 from dtflab.cluster.chaos_options import KINDS, short
 from dtflab.cluster.faults import METHODS
 from dtflab.notebook.arguments import argument, magic, words
-from dtflab.notebook.magics import DtfMagics, clusters_by_name
-from dtflab.notebook.task_cell import cluster_named, run_cell
+from dtflab.notebook.cluster_magic import cluster_named, clusters_by_name
+from dtflab.notebook.magics import DtfMagics
+from dtflab.notebook.task_cell import run_cell
 
 
 def _tasks(magics: ChaosMagics) -> list[str]:
@@ -73,7 +74,7 @@ class ChaosMagics(Magics):
         if not any(getattr(args, kind) for kind in KINDS):
             faults, example = ", ".join(f"--{kind}" for kind in KINDS), self.dtf_chaos.example
             raise UsageError(f"Name a fault: {faults}. For example: {example}")
-        cluster = cluster_named(self.shell, self.lines, args.name)
+        cluster = cluster_named(self, args.name)
         try:
             block = chaos(cluster, **{kind: _unquoted(getattr(args, kind)) for kind in KINDS}, seed=args.seed)
         except ValueError as error:

@@ -171,22 +171,37 @@ class ClusterMagics(Magics):
             raise UsageError("--engine dask needs a Dask client: client = distributed.Client() makes one.") from None
 
     def _status(self, args: Any) -> Cluster:
-        if args.name not in self.clusters:
-            others = " or ".join(f"--name {name}" for name in self.clusters)
-            cure = f"Use {others}." if others else f"Start one: {_EXAMPLE}"
-            raise UsageError(f"No cluster named {args.name!r} is running. {cure}")
-        return self.clusters[args.name]
+        return cluster_named(self, args.name)
 
     def _stop(self, args: Any) -> None:
-        if args.name not in self.clusters:
+        cluster = clusters_by_name(self).get(args.name)
+        if cluster is None:
             print(f"No cluster named {args.name!r} is running: nothing to stop.")
             return
-        self.clusters.pop(args.name).stop()
+        self.clusters.pop(args.name, None)
+        cluster.stop()
 
     def _restart(self, args: Any) -> Cluster:
         cluster = self._status(args)
         cluster.restart()
         return cluster
+
+
+def clusters_by_name(magics: Any) -> dict[str, Cluster]:
+    """The clusters of %dtf_cluster, and running ones that have a name in Python; Tab offers them behind --name."""
+    lines = getattr(magics, "lines", magics)
+    named = ((name, it) for name, it in lines.shell.user_ns.items() if isinstance(it, Cluster) and name[0] != "_")
+    return {**{name: it for name, it in named if not it.is_stopped}, **lines.clusters}
+
+
+def cluster_named(magics: Any, name: str, option: str = "--name") -> Cluster:
+    """The cluster of that name, of `%dtf_cluster` or of Python; UsageError that names those there are."""
+    every = clusters_by_name(magics)
+    if name in every:
+        return every[name]
+    names = " or ".join(f"{option} {each}" for each in sorted(every))
+    cure = f"Use {names}." if names else "Start one: %dtf_cluster --ps 1 --worker 2"
+    raise UsageError(f"No cluster named {name!r} is running. {cure}")
 
 
 def _credentials(args: Any) -> Credentials | None:

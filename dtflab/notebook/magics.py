@@ -20,7 +20,7 @@ from dtflab.grading import choices, grade
 from dtflab.grading.catalogue import all_questions
 from dtflab.graph import default_stacks, scopes
 from dtflab.graph.graph import Graph
-from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.operation import TWO_GRAPHS, Operation, Tensor
 from dtflab.machine.smi import Smi, smi
 from dtflab.notebook.arguments import argument, check, magic, split, words
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
@@ -48,13 +48,6 @@ _COLOR_BY = argument(
     help="device (default), job, time (how long each op takes) or phase of training",
     values=lambda _: WAYS,
 )
-
-
-def clusters_by_name(magics: Any) -> dict[str, Cluster]:
-    """The clusters of %dtf_cluster, and those that have a name in Python; Tab offers the names behind --name."""
-    lines = getattr(magics, "lines", magics)
-    named = {name: it for name, it in lines.shell.user_ns.items() if isinstance(it, Cluster) and name[0] != "_"}
-    return {**named, **lines.clusters}
 
 
 @magics_class
@@ -421,10 +414,15 @@ class DtfMagics(Magics):
         if not isinstance(session, BaseSession):
             raise UsageError(f"--session {texts['session']} is not a session but a {type(session).__name__}.")
         if any(fetch.graph is not session.graph for fetch in leaves(fetches) if hasattr(fetch, "graph")):
-            raise UsageError(
-                f"The newest session has another graph than {texts['']}. Name the right one: {texts['']} --session sess"
-            )
+            raise UsageError(f"The newest session has another graph than {texts['']}. {self._cure(texts[''], fetches)}")
         return session
+
+    def _cure(self, what: str, fetches: Any) -> str:
+        """The session that has the graph of the fetches, as far as it has a name, or where a second graph comes from."""
+        shell: Any = self.shell
+        graphs = {fetch.graph for fetch in leaves(fetches) if hasattr(fetch, "graph")}
+        named = [name for name, it in shell.user_ns.items() if isinstance(it, BaseSession) and {it.graph} == graphs]
+        return f"Name the right one: {what} --session {named[0]}" if named else TWO_GRAPHS
 
 
 def _color_by(texts: dict[str, str]) -> str:

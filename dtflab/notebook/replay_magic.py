@@ -9,8 +9,8 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 
 from dtflab import viz
 from dtflab.notebook.arguments import argument, magic, split
-from dtflab.notebook.magics import DtfMagics, clusters_by_name, drawn
-from dtflab.notebook.task_cell import cluster_named
+from dtflab.notebook.cluster_magic import cluster_named, clusters_by_name
+from dtflab.notebook.magics import DtfMagics, drawn
 from dtflab.viz.drawing.picture import Picture
 
 
@@ -53,5 +53,5 @@ class ReplayMagics(Magics):
             return drawn(viz.replay, what, lines._session(texts, example, what), lines._feed(texts))
         if unused := [name for name in ("feed", "session") if name in texts]:
             raise UsageError(f"--{unused[0]} is for a step, and {texts['']} is a function, which runs its own steps.")
-        cluster = cluster_named(self.shell, lines, texts.get("cluster", "cluster"), "--cluster")
+        cluster = cluster_named(self, texts.get("cluster", "cluster"), "--cluster")
         return drawn(viz.replay, what, cluster)

@@ -25,7 +25,8 @@ from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.engines import RunningTask
 from dtflab.graph import device_spec, scopes
 from dtflab.notebook.arguments import argument, magic, words
-from dtflab.notebook.magics import DtfMagics, clusters_by_name
+from dtflab.notebook.cluster_magic import cluster_named, clusters_by_name
+from dtflab.notebook.magics import DtfMagics
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import Session, open_sessions
 
@@ -113,7 +114,7 @@ class TaskMagics(Magics):
         """
         args = words(self.dtf_run, line)
         args.on = _SHORT.sub(r"/job:\1/task:\2", args.on)
-        session = self._session(cluster_named(self.shell, self.lines, args.name), args.on)
+        session = self._session(cluster_named(self, args.name), args.on)
         session.begin(args.trace)
         shell: Any = self.shell
         shell.user_ns["sess"] = session
@@ -158,16 +159,6 @@ def _task(cluster: Cluster, device: str) -> RunningTask:
         meant, there = did_you_mean(device, tasks) or "".join(part_of[:1]), ", ".join(tasks)
         raise UsageError(f"{error}.{meant} The tasks are {there}. For example: {_EXAMPLE}") from None
     return tasks[wanted]
-
-
-def cluster_named(shell: Any, lines: DtfMagics, name: str, option: str = "--name") -> Cluster:
-    """The cluster of that name, of `%dtf_cluster` or of Python; UsageError that names those there are."""
-    found = lines.clusters.get(name) or shell.user_ns.get(name)
-    if isinstance(found, Cluster):
-        return found
-    names = " or ".join(f"{option} {each}" for each in sorted(clusters_by_name(lines)))
-    cure = f"Use {names}." if names else "Start one: %dtf_cluster --ps 1 --worker 2"
-    raise UsageError(f"No cluster named {name!r} is running. {cure}")
 
 
 def run_cell(shell: Any, cell: str) -> None:

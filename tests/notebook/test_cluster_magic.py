@@ -56,6 +56,18 @@ def test_restart_keeps_addresses(model):
     assert again.spec == loose.spec and again.tasks[0].server.task.endpoint is not None
 
 
+def test_a_cluster_of_python_is_found_by_the_name_of_its_variable(shell):
+    shell.run_cell("import dtflab as tf\nmine = tf.Cluster(worker=1)").raise_error()
+    cluster = shell.user_ns["mine"]
+    with pytest.raises(UsageError, match=r"No cluster named 'cluster' is running. Use --name mine\."):
+        magic(shell, "%dtf_cluster status")
+    assert magic(shell, "%dtf_cluster status --name mine", "same") is cluster
+    assert "No cluster" not in cell(shell, "%dtf_cluster stop --name mine")
+    assert states(cluster) == {"stopped"}
+    with pytest.raises(UsageError, match=r"No cluster named 'mine' is running. Start one: "):
+        magic(shell, "%dtf_cluster status --name mine")
+
+
 def test_stop(shell):
     cluster = magic(shell, "%dtf_cluster --worker 1", "c")
     assert "No cluster" not in cell(shell, "%dtf_cluster stop")

@@ -101,6 +101,9 @@ def test_fetches_of_another_graph(model):
             magic(model, f"%dtf_{name} [y]{feed}")
         assert isinstance(magic(model, f"%dtf_{name} [y]{feed} --session sess", "picture"), Picture)
         assert isinstance(magic(model, f"%dtf_{name} z", "picture"), Picture)
+    model.run_cell("del sess\ntf.Session(graph=tf.Graph())").raise_error()
+    with pytest.raises(UsageError, match=r"has another graph than y\. There are two graphs, as after tf\.reset"):
+        magic(model, "%dtf_placement y")
 
 
 NAMED = """with tf.name_scope("conv1"):

@@ -21,17 +21,28 @@ interface Played {
 // The button that lets places go by, between two steps too; missing where the reader wants less motion.
 export class Playing {
   private timer = 0;
+  private readonly button: HTMLButtonElement | undefined;
 
   constructor(private readonly picture: Picture, private readonly played: Played) {
-    if (!isCalm()) picture.command({ label: "Play", key: "p", says: "Play, or stop", run: () => (this.timer ? played.stop(played.at()) : this.play()) });
+    if (isCalm()) return;
+    const run = () => (this.timer ? played.stop(played.at()) : this.play());
+    [this.button] = picture.command({ label: "Play", key: "p", says: "Play, or stop", run });
   }
 
   end(): void {
     cancelAnimationFrame(this.timer);
     this.timer = 0;
+    this.say("Play");
+  }
+
+  private say(label: string): void {
+    if (!this.button) return;
+    this.button.textContent = label;
+    this.button.setAttribute("aria-label", `${label}: Play, or stop`); // what is seen is in the name
   }
 
   private play(): void {
+    this.say("Stop");
     const { count, plays, draw, stop } = this.played;
     let at = this.played.at(), before = performance.now();
     if (at >= count) at = 0;
