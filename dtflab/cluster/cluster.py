@@ -381,7 +381,7 @@ class Cluster:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it was stopped as a whole, by `stop` or at the end of its `with` block."""
+        """True once it was stopped as a whole, by `stop` or at the end of its `with` block."""
         return self not in _alive
 
     def stop(self) -> None:

@@ -418,7 +418,7 @@ class DtfMagics(Magics):
         return session
 
     def _cure(self, what: str, fetches: Any) -> str:
-        """The session that has the graph of the fetches, as far as it has a name, or where a second graph comes from."""
+        """The session of the graph of the fetches, if it has a name, or where a second graph comes from."""
         shell: Any = self.shell
         graphs = {fetch.graph for fetch in leaves(fetches) if hasattr(fetch, "graph")}
         named = [name for name, it in shell.user_ns.items() if isinstance(it, BaseSession) and {it.graph} == graphs]
