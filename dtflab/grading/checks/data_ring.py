@@ -301,8 +301,8 @@ def goes_round_once_too_often(seen: Seen) -> bool:
 
 @q3.mistake()
 def hands_out_its_own_part(seen: Seen) -> bool:
-    """The second round hands out parts to which nothing was added: each device's own. After the first round, device i
-    has the whole of part (i + 1) % n: there it begins."""
+    """The second round hands out parts to which nothing was added: each device's own. Either the first round does not
+    add, or the second begins elsewhere: after the first, device i has the whole of part (i + 1) % n."""
     own = [[float(i == part) for i in range(seen.number)] for part in range(seen.number)]
     return bool(seen.passed) and seen.number > 1 and all(parts == own for parts in seen.counts)
 
