@@ -12,7 +12,7 @@
   `malformed` (what Python raises when they are wrong).
 - Python: `naming` (of functions that functions make), `closing` (at the end of a block), `ownership` (whether others
   hold an array), `garbage` (pauses of the collector), `brief_lock` (a lock that many threads take all the time),
-  `thread_frames` (what threads do), `redirect` (modules with names of their own).
+  `thread_frames` (what threads do), `redirect` (modules with names of their own), `ipython` (its shell).
 
 Design: docs/design/base.md
 """

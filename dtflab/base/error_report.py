@@ -10,11 +10,12 @@ from __future__ import annotations
 import linecache
 import os
 import re
-import sys
 import sysconfig
 import textwrap
 import traceback
 from typing import TYPE_CHECKING, Any, cast
+
+from dtflab.base.ipython import current_shell
 
 if TYPE_CHECKING:
     from dtflab.base.errors import OpError
@@ -39,12 +40,6 @@ def is_ours(error: BaseException) -> bool:
     outside = [name for name in ran if not _MACHINERY.search(name) and not _is_installed(name)]
     ours = [name for name in outside if name.startswith(_LIBRARY)]
     return any(name == outside[-1] or not name.startswith(_NOTEBOOK) for name in ours)
-
-
-def current_shell() -> Any:
-    """IPython's shell, in a terminal or in a kernel; None where there is none."""
-    ipython = sys.modules.get("IPython")
-    return ipython.get_ipython() if ipython is not None else None
 
 
 def cell(filename: str) -> str:

@@ -386,7 +386,7 @@ class Cluster:
 
     def stop(self) -> None:
         """End all tasks: variables are gone, and nothing is left running. Attached tasks run on, and a line says so."""
-        if self in _alive and self.attached:
+        if not self.is_stopped and self.attached:
             which = ", ".join(device_spec.plain(task.name) for task in self.attached)
             say(f"{self.name} is detached from {which}: started elsewhere, they run on.")
         with contextlib.ExitStack() as each:  # also when one of them fails, or at a second Ctrl-C
@@ -395,7 +395,7 @@ class Cluster:
             each.callback(self._stop_tasks, self.tasks)
             if isinstance(self.clock, VirtualClock):
                 each.callback(self.clock.stop)
-        if self in _alive:
+        if not self.is_stopped:
             clocks.end(self.clock)
         _alive.discard(self)
 

@@ -16,7 +16,7 @@ from itertools import takewhile
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from dtflab.base.error_report import current_shell
+from dtflab.base.ipython import current_shell
 from dtflab.grading.catalogue import all_questions, find
 from dtflab.grading.judge import Report, Result, is_autograded, judge
 from dtflab.grading.questions import Question

@@ -153,7 +153,10 @@ class _Mounts:
         for name in others:
             source, path = f"/proc/self/fd/{there}/{name}", f"{parent}/{name}"
             with contextlib.suppress(OSError):  # it has gone meanwhile, or belongs to somebody who shows it to nobody
-                os.symlink(os.readlink(source), path) if os.path.islink(source) else self._again(source, path)
+                if os.path.islink(source):
+                    os.symlink(os.readlink(source), path)
+                else:
+                    self._again(source, path)
         self._set(parent, 0, set=_READ_ONLY)
         os.close(there)
 

@@ -15,6 +15,7 @@ from dtflab.grading.isolation import can_hide
 from dtflab.grading.submissions import Submission, same
 
 _CODE, _MARKS = (".py", ".ipynb"), (".csv", ".json", ".html", ".journal", ".db")
+# Of dtflab and of Python.
 _OURS = (Path(__file__).parents[1], Path(sys.prefix), Path(sys.base_prefix))
 _LEVELS = 3  # of folders: `handed_in/ada/ex01/x.ipynb` is ada's
 
@@ -30,8 +31,8 @@ def unseen(
     whole = {folder for folder, _ in folders if can_hide(folder)}
     files = [path for folder, endings in folders if folder not in whole for path in _of_kind(folder, endings)]
     outermost = [folder for folder in whole if whole.isdisjoint(folder.parents)]
-    real = {Path(os.path.realpath(one.path)) for one in submissions}
-    apart = (path for path in real if whole.isdisjoint(path.parents) and _may_be_an_answer(path))
+    handed_in = {Path(os.path.realpath(one.path)) for one in submissions}
+    apart = (path for path in handed_in if whole.isdisjoint(path.parents) and _may_be_an_answer(path))
     return (*outermost, *marks, *files, *apart)
 
 

@@ -14,15 +14,15 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
+from dtflab.base.ipython import current_shell
+
 _PLAIN = {"✓": "+", "✗": "x", "→": "->", "×": "x", "÷": "/", "·": "-", "–": "-", "−": "-", "…": "...",
           "«": '"', "»": '"', "µ": "u", "≤": "<=", "≥": ">="}  # fmt: skip
 
 
 def in_notebook() -> bool:
     """True inside a Jupyter kernel."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return shell is not None and hasattr(shell, "kernel")
+    return hasattr(current_shell(), "kernel")
 
 
 def say(text: str) -> None:

@@ -421,8 +421,9 @@ class DtfMagics(Magics):
         """The session of the graph of the fetches, if it has a name, or where a second graph comes from."""
         shell: Any = self.shell
         graphs = {fetch.graph for fetch in leaves(fetches) if hasattr(fetch, "graph")}
-        named = [name for name, it in shell.user_ns.items() if isinstance(it, BaseSession) and {it.graph} == graphs]
-        return f"Name the right one: {what} --session {named[0]}" if named else TWO_GRAPHS
+        named = (name for name, it in shell.user_ns.items() if isinstance(it, BaseSession) and {it.graph} == graphs)
+        name = next((each for each in named if each[0] != "_"), "")  # `_1` is `Out[1]`, not a name that somebody gave
+        return f"Name the right one: {what} --session {name}" if name else TWO_GRAPHS
 
 
 def _color_by(texts: dict[str, str]) -> str:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _Kind = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], bool]
 S = TypeVar("S", bound=Step)
 
-_MOST_TRACED = 20  # kinds of steps of a session whose first step is: in a loop that adds ops, not all
+_MOST_TRACED = 20  # kinds of steps of a session of which the first step is traced: a loop that adds ops has many
 
 # A task that is gone has nothing left to release.
 _LOST_TASKS = contextlib.suppress(errors.UnavailableError, errors.AbortedError, errors.CancelledError)

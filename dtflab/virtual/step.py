@@ -206,13 +206,13 @@ class _Kernel:
         try:
             self._value = value = item.kernel(*args)
             seconds = plan.seconds(n, args, value)
-            if step.trace is not None:
-                step.trace.allocate(plan.nodes[n], value)
         except Exception as error:
             self._error = error
             return 0.0
         finally:
             SOURCE.draw = before
+        if step.trace is not None:
+            step.trace.allocate(plan.nodes[n], value)
         seconds *= work.executor.pace.factor
         return seconds * step.slowness if plan.task == step.master else seconds
 

@@ -132,12 +132,12 @@ def _sample(state: str, sign: str = "") -> Markup:
 
 
 def _width(node: Standing, remark: str) -> float:
-    return (
-        BADGE
-        + marks.badge_width(look(node.device))
-        + 18
-        + text_width(remark[:2] + _label(node.name), bold=bool(remark))
-    )
+    name = text_width(_marked(node.name, remark), bold=bool(remark))
+    return BADGE + marks.badge_width(look(node.device)) + 18 + name
+
+
+def _marked(name: str, remark: str) -> str:
+    return "! " * bool(remark) + _label(name)
 
 
 def _label(name: str) -> str:
@@ -162,7 +162,7 @@ def _box(node: Standing, r: Rect, name: str, remark: str) -> Markup:
         tag("rect", class_="box", **shape),
         marks.badge(device, r.right - room, r.y, r.height, room),
         tag("text", _mark(node.state, node.waits_for), x=r.x + BADGE / 2, y=r.y + 17, class_="b mid counter"),
-        tag("text", remark[:2] + _label(node.name), x=r.x + BADGE + 4, y=r.y + 17, class_="name"),
+        tag("text", _marked(node.name, remark), x=r.x + BADGE + 4, y=r.y + 17, class_="name"),
         class_=f"node {node.state}" + " marked" * bool(remark),
     )
 
