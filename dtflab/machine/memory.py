@@ -11,6 +11,7 @@ that made it, and freed when the last array on it is gone. Text and other Python
 from __future__ import annotations
 
 import gc
+import itertools
 import threading
 import weakref
 from collections import deque
@@ -32,20 +33,14 @@ _MOST_BYTES = 0.99
 _SPARE = 32  # bytes: random numbers are drawn a few at a time, so the last ones may be too many
 
 
-_memories: weakref.WeakSet[DeviceMemory] = weakref.WeakSet()
-_memories_lock = threading.Lock()  # a session may open while another one's step is traced
-
-
-def memories() -> list[DeviceMemory]:
-    """The device memories of this process."""
-    with _memories_lock:
-        return list(_memories)
+serials = itertools.count()  # of the buffers of all devices, in the order in which they came
+_holders: weakref.WeakValueDictionary[int, DeviceMemory] = weakref.WeakValueDictionary()  # by the id of the array
 
 
 class Buffer:
     """The memory of one array: its place on the device, and the node that made it."""
 
-    __slots__ = ("address", "dtype", "line", "name", "nbytes", "number", "owner", "shape", "size", "variable")
+    __slots__ = ("address", "dtype", "line", "name", "nbytes", "number", "owner", "serial", "shape", "size", "variable")
 
     def __init__(self, owner: np.ndarray, array: np.ndarray, maker: Any) -> None:
         self.owner: Any = owner  # a weak reference to it, once it has memory
@@ -59,6 +54,7 @@ class Buffer:
         self.address = 0
         self.size = 0  # of the chunk
         self.number = 0  # counted from 1: TensorFlow's allocation id
+        self.serial = next(serials)
 
     def __str__(self) -> str:
         return self.name if self.variable is None else f"variable {self.variable}"
@@ -76,8 +72,6 @@ class DeviceMemory:
         self._buffers: dict[int, Buffer] = {}  # by the id of the array that owns the memory
         self._gone: deque[int] = deque()  # ids of arrays that are no more, whose memory is not yet given back
         self._lock = threading.Lock()
-        with _memories_lock:
-            _memories.add(self)
 
     def keep(self, value: Any, maker: Any) -> Any:
         """Account what `value` (of an edge, or a list of them) has in memory, made by `maker`, a Node or Cell.
@@ -96,10 +90,6 @@ class DeviceMemory:
         elif isinstance(value, Cell) and value.value is not None:
             self._adopt(value.value, value)
         return value
-
-    def buffer(self, array: Any) -> Buffer | None:
-        """The buffer accounted for an array, or for the array that it is a view of."""
-        return self._of(owner_of(array))
 
     def _of(self, owner: Any) -> Buffer | None:
         found = self._buffers.get(id(owner))
@@ -169,6 +159,7 @@ class DeviceMemory:
         buffer.size = self.allocator.allocated_size(buffer.address)
         buffer.number = self.allocator.stats.num_allocs
         self._buffers[key] = buffer
+        _holders[key] = self
 
     def begin(self) -> None:
         """The program uses one of its cards: take the memory of this one, too."""
@@ -190,7 +181,9 @@ class DeviceMemory:
 
     def _free_the_gone(self) -> None:
         while self._gone:
-            self.allocator.deallocate(self._buffers.pop(self._gone.popleft()).address)
+            self.allocator.deallocate(self._buffers.pop(key := self._gone.popleft()).address)
+            if _holders.get(key) is self:
+                _holders.pop(key, None)
 
     def _exhausted(self, full: OutOfMemory, array: np.ndarray, maker: Any) -> errors.ResourceExhaustedError:
         dtype = dtype_text(dtypes.as_dtype(array.dtype))
@@ -204,6 +197,13 @@ class DeviceMemory:
         error = errors.ResourceExhaustedError.of("\n".join(filter(None, lines)))
         error.report, error.exhausted = full.report, full.exhausted
         return error
+
+
+def located(owner: Any) -> tuple[DeviceMemory | None, Buffer | None]:
+    """The device memory that an array lies in, if it owns its memory, and its buffer there; Nones for the host's."""
+    memory = _holders.get(id(owner))
+    buffer = memory and memory._of(owner)
+    return (memory, buffer) if buffer else (None, None)
 
 
 def owner_of(array: Any) -> Any:

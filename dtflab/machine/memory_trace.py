@@ -18,7 +18,7 @@ import numpy as np
 
 from dtflab.graph.node import Node
 from dtflab.machine.clock import Clock
-from dtflab.machine.memory import Buffer, DeviceMemory, memories, owner_of
+from dtflab.machine.memory import Buffer, DeviceMemory, located, owner_of, serials
 from dtflab.machine.node_stats import Allocation, Output
 from dtflab.ops.cell import Cell
 
@@ -35,7 +35,7 @@ class MemoryTrace:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._known: dict[int, Any] = {}  # weak references to the arrays that have been seen, by id
-        self._before = {memory: memory.allocator.stats.num_allocs for memory in memories()}
+        self._began = next(serials)
 
     def add(self, node: Node, value: Any) -> tuple[list[Output], list[Allocation]]:
         """`node` gave `value`, one output or a list of them: what these are, and what of it is newly allocated."""
@@ -43,10 +43,10 @@ class MemoryTrace:
         outputs: list[Output] = []
         new: list[Allocation] = []
         for array in (each.value if isinstance(each, Cell) else each for each in values):
-            memory, buffer = self._place(array)
+            memory, buffer = located(owner := owner_of(array))
             outputs.append(_output(array, memory, buffer))
             if hasattr(array, "nbytes") and not isinstance(array, np.generic) and node.op != _COPY:
-                new += self._allocations(node, owner_of(array), memory, buffer)
+                new += self._allocations(node, owner, memory, buffer)
         return outputs, new
 
     def close(self) -> None:
@@ -64,15 +64,10 @@ class MemoryTrace:
             old = node.op in _OF_OLD
         else:
             found = Allocation(memory.allocator.name, buffer.size, self._clock.now(), memory.bytes_in_use)
-            old = node.op == "Const" or buffer.number <= self._before.get(memory, 0)
+            old = node.op == "Const" or buffer.serial < self._began
         self._known[key] = weakref.ref(owner, partial(self._gone, key, found))
         if not old:
             yield found
-
-    def _place(self, array: Any) -> tuple[DeviceMemory | None, Buffer | None]:
-        """The memory that an array lies in, and its buffer there; two Nones if that is the host's."""
-        found = ((memory, buffer) for memory in self._before if (buffer := memory.buffer(array)) is not None)
-        return next(found, (None, None))
 
     def _gone(self, key: int, allocation: Allocation, _: Any) -> None:
         allocation.freed = self._clock.now()

@@ -16,7 +16,7 @@ from dtflab.graph.node import make_node
 from dtflab.machine.bfc_allocator import BFCAllocator
 from dtflab.machine.clock import REAL
 from dtflab.machine.hosts import simulate_gpus
-from dtflab.machine.memory import DeviceMemory
+from dtflab.machine.memory import DeviceMemory, located
 from dtflab.ops.cell import Cell, update_together
 from dtflab.runtime.client import explained
 from tests.machine.test_peak import memory_of
@@ -95,7 +95,7 @@ def test_what_only_a_cycle_holds_is_collected_before_it_is_said_that_memory_is_f
 def test_an_id_that_is_used_again_is_another_array(memory):
     for _ in range(200):
         array = memory.keep(kib(1), node())
-        assert memory.bytes_in_use == KIB and memory.buffer(array) is not None
+        assert memory.bytes_in_use == KIB and located(array)[0] is memory
         del array
 
 
@@ -145,14 +145,14 @@ def test_an_array_may_go_while_another_one_comes(memory, no_collector):
 
     memory.allocator.allocate = lets_go
     other = memory.keep(kib(1), node())
-    assert memory.bytes_in_use == KIB and memory.buffer(other).nbytes == KIB
+    assert memory.bytes_in_use == KIB and located(other)[1].nbytes == KIB
 
 
 def test_many_threads_at_once(memory):
     def work():
         for _ in range(300):
             arrays = [memory.keep(kib(1), node()) for _ in range(3)]
-            assert all(memory.buffer(array) is not None for array in arrays)
+            assert all(located(array)[0] is memory for array in arrays)
 
     threads = [REAL.spawn(work) for _ in range(4)]
     for thread in threads:
