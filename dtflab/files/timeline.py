@@ -109,7 +109,7 @@ class Timeline:
 
     def _runs(self, trace: ChromeTrace, kernels_only: bool) -> list[_Run]:
         runs = []
-        for number, device in enumerate(self._step_stats.dev_stats):
+        for number, device in enumerate(d for d in self._step_stats.dev_stats if not d.device.endswith("/variables")):
             pid = 2 * number + 1
             trace.name_process(pid, f"{device.device} Compute")
             trace.name_process(pid + 1, f"{device.device} Tensors")

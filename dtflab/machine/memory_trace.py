@@ -21,10 +21,11 @@ from dtflab.machine.clock import Clock
 from dtflab.machine.memory import Buffer, DeviceMemory, located, owner_of, serials
 from dtflab.machine.node_stats import Allocation, Output
 from dtflab.ops.cell import Cell
+from dtflab.ops.resource_mgr import ResourceMgr, plain_name
 
 # What these hand out was there before, in a kernel, a variable, a queue, or the client. Of a GPU we know it anyway.
 _OF_OLD = frozenset(
-    "Const _Arg Variable VariableV2 VarHandleOp ReadVariableOp GetSessionTensor QueueDequeue QueueDequeueV2".split()
+    "Const _Arg VariableV2 VarHandleOp ReadVariableOp GetSessionTensor QueueDequeue QueueDequeueV2".split()
 )
 _COPY = "NoOp"  # a copy between host and card stands in the trace as such; its result belongs to the _Recv
 
@@ -64,7 +65,7 @@ class MemoryTrace:
             old = node.op in _OF_OLD
         else:
             found = Allocation(memory.allocator.name, buffer.size, self._clock.now(), memory.bytes_in_use)
-            old = node.op == "Const" or buffer.serial < self._began
+            old = node.op == "Const" or (node.op != "Variable" and buffer.serial < self._began)
         self._known[key] = weakref.ref(owner, partial(self._gone, key, found))
         if not old:
             yield found
@@ -72,6 +73,13 @@ class MemoryTrace:
     def _gone(self, key: int, allocation: Allocation, _: Any) -> None:
         allocation.freed = self._clock.now()
         self._known.pop(key, None)
+
+
+def variables_in(resources: ResourceMgr) -> Iterator[tuple[Node, Cell]]:
+    """The variables of a device, each with a node that stands for what made it before the step."""
+    for _, name, cell in resources.items():
+        if isinstance(cell, Cell):
+            yield Node(f"variable {plain_name(name)}", "Variable"), cell
 
 
 def _output(array: Any, memory: DeviceMemory | None, buffer: Buffer | None) -> Output:

@@ -9,13 +9,13 @@ Rule: collecting is a tuple per node; messages are made when the step is over.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dtflab.base.events import PROCESS, NodeRan
 from dtflab.graph.node import Node
 from dtflab.machine.clock import Clock
-from dtflab.machine.memory_trace import MemoryTrace
+from dtflab.machine.memory_trace import MemoryTrace, variables_in
 from dtflab.machine.node_stats import Allocation, Lines, Output
 from dtflab.machine.pools import Part
 
@@ -29,13 +29,21 @@ class StepStatsCollector:
     def __init__(self, clock: Clock, wanted: bool = True) -> None:
         # Clocks count from anywhere; the messages carry the time of day, so that tasks can be compared.
         self._offset = clock.time() - clock.now()
-        self._memory = MemoryTrace(clock)
+        self._clock, self._memory = clock, MemoryTrace(clock)
         self.wanted = wanted
         self.step = 0
         self.lane: Any = None  # what stands for the thread that works now, where a model says how long (virtual time)
         self._kept: list[NodeRan] = []
         self._early: dict[int, tuple[list[Output], list[Allocation]]] = {}  # by the id of the value, which is alive
         self._remote: list[Any] = []
+
+    def begin(self, device: str, resources: Any, constants: Iterable[tuple[Node, Any]]) -> None:
+        """A part of the step begins on `device`: note what its variables hold, and what is known before."""
+        now = self._clock.now()
+        for node, cell in variables_in(resources) if self.wanted else ():
+            self.add(f"{device}/variables", node, now, now, cell)
+        for node, value in constants:
+            self.add(device, node, now, now, value)
 
     def allocate(self, node: Node, value: Any) -> None:
         """Note what `value` takes of the memory from now on, though its node will end later (virtual time)."""

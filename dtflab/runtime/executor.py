@@ -192,9 +192,8 @@ class Executor:
         step.multiplies |= self.multiplies
         step.careful |= not self.pace.is_usual
         if step.trace is not None:
-            now = step.clock.now()
-            for n, value in self.constants.items():
-                step.trace.add(self.device.name, self.nodes[n], now, now, value)
+            constants = [(self.nodes[n], value) for n, value in self.constants.items()]
+            step.trace.begin(self.device.name, self.device.resources, constants)
         if self.sources:
             root.queued = True
             step.enqueue(root)

@@ -1,8 +1,9 @@
 """The picture of memory: how much of each device a step uses over time, and which tensors make the peak.
 
-Every device is a band. Its area is what the step's tensors take, one layer for each of the largest at the peak, from
-when it is made to when it is freed; below, hatched, what was there before the step. A line marks the peak, and next to
-the band stands what it consists of. Times of a simulated GPU are those of NumPy, and the picture says so.
+Every device is a band. Its area is what variables and the step's tensors take, one layer for each of the largest at
+the peak, from when it is made (or the beginning) to when it is freed; below, hatched, what else was there before. A
+line marks the peak, and next to the band stands what it consists of. Times of a simulated GPU are those of NumPy, and
+the picture says so.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dtflab.graph.node_names import readable
 from dtflab.graph.scopes import get_default_graph
 from dtflab.viz.allocations import allocations
 from dtflab.viz.data.graph_ops import Op, ops_of
-from dtflab.viz.data.usage import Held, Usage, read
+from dtflab.viz.data.usage import Held, Usage, read, unknown
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.columns import Numbers, columns
 from dtflab.viz.drawing.palette import Look, look, together
@@ -54,7 +55,8 @@ def memory(step: Any, *, graph: Any = None, width: float | None = None, title: s
     with together(usage.device for usage in usages):
         inner = room(width)
         bands: list[_Band] = []
-        heading = marks.heading(title, _summary(usages), inner)
+        summary = _summary(usages, unknown(step))
+        heading = marks.heading(title, summary, inner)
         top = heading.height + 8.0 + 26.0
         y = top
         largest = max(usage.peak()[1] for usage in usages)
@@ -64,10 +66,10 @@ def memory(step: Any, *, graph: Any = None, width: float | None = None, title: s
             bands.append(_Band(usage, look(usage.device), y, inner, len(bands)))
             y += bands[-1].height + _GAP
         drawing = join([heading, *(part for band in bands for part in band.draw())])
-        sentence = f"{title} of {_summary(usages)}. " + " ".join(map(_sentence, usages))
+        sentence = f"{title} of {summary}. " + " ".join(map(_sentence, usages))
         few = sum(len(band.usage.tensors) for band in bands) <= _MOST_LIVE
         live = functools.partial(_live, bands, {(op.name, op.op): op.line for op in ops}) if few else None
-        tables, text = _tables(usages), _text(usages)
+        tables, text = _tables(usages), _text(usages, summary)
         return Picture(drawing, (inner, y - _GAP), rules("memory"), sentence, tables, text, live=live)
 
 
@@ -319,13 +321,15 @@ def _tensor_text(held: Held) -> str:
     end = "to after the step" if held.end is None else f"to {duration(held.end)}"
     until = f"\nkept for {readable(held.until)}" if held.until else ""
     over = "".join(f"\nwritten over by {readable(name)}" for _, name in held.over)
-    span = f"{memory_size(held.bytes)}, from {duration(held.start)} {end}"
+    span = f"{memory_size(held.bytes)}, from {duration(held.start) if held.start else 'the beginning'} {end}"
     return f"{readable(held.name)} = {held.op}  {held.what}\n{span}{over}{until}"
 
 
-def _summary(usages: Sequence[Usage]) -> str:
-    count = sum(len(usage.tensors) for usage in usages)
-    return f"one step, {duration(usages[0].total)}: {plural(count, 'tensor')} on {plural(len(usages), 'device')}"
+def _summary(usages: Sequence[Usage], unknown: Sequence[str]) -> str:
+    count, silent = sum(len(usage.tensors) for usage in usages), ", ".join(look(device).label for device in unknown)
+    left_out = f"; TensorFlow's trace does not list the variables of {silent}" if silent else ""
+    found = f"{plural(count, 'tensor')} on {plural(len(usages), 'device')}"
+    return f"one step, {duration(usages[0].total)}: {found}{left_out}"
 
 
 def _sentence(usage: Usage) -> str:
@@ -371,8 +375,8 @@ def _cells(held: Held) -> list[str]:
     return [held.name, held.op, held.what, f"{held.bytes:,}", f"{held.start:.0f}", end, over, held.until]
 
 
-def _text(usages: Sequence[Usage]) -> str:
-    parts = [_summary(usages)]
+def _text(usages: Sequence[Usage], summary: str) -> str:
+    parts = [summary]
     for usage in usages:
         moment, most = usage.peak()
         rows = [

