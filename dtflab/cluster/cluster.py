@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 _numbers = itertools.count(1)
 _alive: weakref.WeakSet[Cluster] = weakref.WeakSet()
+stopped: dict[str, str] = {}  # the name of a cluster of this process that was stopped, by the address of each task
 
 
 class Cluster:
@@ -398,6 +399,7 @@ class Cluster:
         if not self.is_stopped:
             clocks.end(self.clock)
         _alive.discard(self)
+        stopped.update((task.address, self.name) for task in self.tasks if task not in self.attached)
 
     @staticmethod
     def _stop_tasks(tasks: Sequence[RunningTask]) -> None:

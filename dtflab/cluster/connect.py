@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dtflab.base import errors
 from dtflab.base.timeouts import timeouts
 from dtflab.cluster import inprocess, moving
-from dtflab.cluster.cluster import lost_tasks
+from dtflab.cluster.cluster import lost_tasks, stopped
 from dtflab.cluster.task import await_task
 from dtflab.machine.clock import REAL
 
@@ -31,8 +31,9 @@ def _check_all_there(target: str, address: str, config: ConfigProto | None) -> N
 def master_at(target: str, config: ConfigProto | None, credentials: Credentials | None = None) -> MasterInterface:
     """The master behind `grpc://address`; UnavailableError when nobody answers there within `timeouts.connect`.
 
-    If the config's `operation_timeout_in_ms` ends before, it is a DeadlineExceededError. UnauthenticatedError if the
-    server does not take the credentials; without any, `base/credentials.py` finds those for the address.
+    It comes at once where this process has stopped a cluster. If the config's `operation_timeout_in_ms` ends before,
+    it is a DeadlineExceededError. UnauthenticatedError if the server does not take the credentials; without any,
+    `base/credentials.py` finds those for the address.
     """
     address = target.partition("://")[2]
     if (moves := moving.find(address)) is not None:
@@ -50,10 +51,15 @@ def master_at(target: str, config: ConfigProto | None, credentials: Credentials 
 
     worker = WorkerStub.at("", address, credentials)
     limit = config.operation_timeout_in_ms / 1000 if config is not None else 0.0
-    seconds = min(limit or timeouts.connect, timeouts.connect)
+    seconds = 0.0 if address in stopped else min(limit or timeouts.connect, timeouts.connect)
     try:
         await_task(worker.get_status, "", address, REAL, seconds, lambda: inprocess.find(address))
     except errors.UnavailableError as error:
+        if address in stopped:
+            raise errors.UnavailableError.of(
+                f"{target} was a task of the cluster {stopped[address]}, which this program has stopped. Restart that "
+                "(`cluster.restart()`), or make a new one and open the session on it: tf.Session(cluster.target)."
+            ) from None
         raise errors.DeadlineExceededError.of(error.message) if seconds == limit else error from None
     master = task.master if (task := inprocess.find(address)) is not None else MasterStub.at(address, credentials)
     worker.close()  # after the stub has the connection, which knows by now whose it is
