@@ -54,7 +54,6 @@ def magic(function: Any) -> Any:
 
     @functools.wraps(parsed)
     def run(self: Any, line: str, *cell: str) -> Any:
-        __tracebackhide__ = True  # an error of a cell is the cell's
         if any(name == "help" for name, _, _ in _options(line)):
             print(parsed.__doc__)
             return None

@@ -80,7 +80,6 @@ class ChaosMagics(Magics):
         except ValueError as error:
             text = f"--{error}".replace("For example: ", "For example: --")
             raise UsageError(text) from None
-        __tracebackhide__ = True  # an error is the cell's
         try:
             with block:
                 run_cell(self.shell, cell)

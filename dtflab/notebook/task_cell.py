@@ -12,7 +12,7 @@ import contextlib
 import inspect
 import re
 from collections import deque
-from types import CodeType
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -20,6 +20,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
 from dtflab import viz
+from dtflab.base.events import PROCESS, Begins
 from dtflab.base.suggestions import did_you_mean
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.engines import RunningTask
@@ -32,6 +33,9 @@ from dtflab.runtime.session import Session, open_sessions
 
 _EXAMPLE = "%%dtf_run --on /job:worker/task:0"
 _SHORT = re.compile(r"^(\w+):(\d+)$")  # worker:0, as pictures write it
+_LOCAL = (
+    "A session without a target ran in this process, not on the cluster: use `sess`, or tf.Session(cluster.target)."
+)
 _MOST_TRACES = 3  # timelines below a cell
 
 
@@ -118,11 +122,14 @@ class TaskMagics(Magics):
         session.begin(args.trace)
         shell: Any = self.shell
         shell.user_ns["sess"] = session
-        __tracebackhide__ = True  # an error is the cell's
+        steps: list[Begins] = []
+        PROCESS.add(listener := SimpleNamespace(on_begins=steps.append))
         try:
             with scopes.device(args.on), session.as_default():
                 run_cell(shell, cell)
         finally:
+            PROCESS.remove(listener)
+            print(_LOCAL) if not all(step.target for step in steps) else None
             session.show() if args.trace else None
 
     def close_sessions(self) -> None:
@@ -163,7 +170,6 @@ def _task(cluster: Cluster, device: str) -> RunningTask:
 
 def run_cell(shell: Any, cell: str) -> None:
     """Run the code of a cell in the user's namespace; show what its last line gives."""
-    __tracebackhide__ = True
     for part in _compiled(shell, cell):
         exec(part, shell.user_global_ns, shell.user_ns)  # noqa: S102 as IPython does
 

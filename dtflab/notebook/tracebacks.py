@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+import traceback
 from types import TracebackType
 from typing import Any
 
@@ -14,6 +15,7 @@ from IPython.core.error import UsageError
 
 from dtflab.base import error_report
 from dtflab.base.suggestions import did_you_mean, near
+from dtflab.notebook import task_cell
 
 _NO_MAGIC = re.compile(r"magic(?: function)? `%%?(dtf_\w+)` not found\.$")
 
@@ -38,7 +40,16 @@ def _show(
         label = "UsageError: "
         shell.show_usage_error(error_report.wrapped(f"{label}{error}").removeprefix(label))
         return
-    shell.showtraceback((kind, error, trace), tb_offset=tb_offset, running_compiled_code=True)
+    error.__traceback__ = begins = _in_cell(trace)
+    shell.showtraceback((kind, error, begins), tb_offset=tb_offset, running_compiled_code=begins is trace)
+
+
+def _in_cell(trace: Any) -> Any:
+    """A traceback without the frames that lead to a cell which a magic runs."""
+    names = [(frame.filename, frame.name) for frame in traceback.extract_tb(trace)]
+    for _ in range(max((i for i, name in enumerate(names, 1) if name == (task_cell.__file__, "run_cell")), default=0)):
+        trace = trace.tb_next
+    return trace
 
 
 def _suggest(shell: Any, error: BaseException) -> None:

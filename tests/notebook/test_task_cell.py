@@ -60,14 +60,26 @@ def test_cells_of_a_task_share_their_session_while_it_serves(two):
 def test_errors_and_magics_are_those_of_a_cell(two):
     shown = cell(two, "%%dtf_run --on /job:worker/task:1\nkept = 1\n1 / 0")
     assert "ZeroDivisionError: division by zero" in shown and "----> 2 1 / 0" in shown
-    assert "task_cell.py" not in shown and "_run(" not in shown
+    assert re.match(r"(?s)-*\nZeroDivisionError +Traceback [^\n]*\n(File|Cell|Input)[^\n]*\n +1 kept = 1", shown), shown
+    assert "task_cell.py" not in shown and "run_cell_magic" not in shown
     assert two.user_ns["kept"] == 1
     result = two.run_cell("%%dtf_run --on /job:worker/task:1\n1 / 0", silent=True)
     assert isinstance(result.error_in_exec, ZeroDivisionError)  # Run All stops here
-    assert "SyntaxError" in cell(two, "%%dtf_run --on /job:worker/task:1\nif\n")
+    shown = cell(two, "%%dtf_run --on /job:worker/task:1\nif\n")
+    assert "SyntaxError" in shown and ".py" not in shown
+    shown = cell(two, "%%dtf_run --on /job:worker/task:1\nsess.run(tf.placeholder(tf.float32))")
+    assert "must feed a value" in shown and "run_cell_magic" not in shown
     two.run_cell("%%dtf_run --on /job:worker/task:1\nx = tf.constant(1)\np = %dtf_placement x").raise_error()
     assert two.user_ns["p"].sentence.startswith("Graph of 1 op")
     assert two.run_cell("tf.constant(0).device").result == ""  # whatever happened in the cells before
+
+
+def test_a_session_without_a_target_is_named_as_local(two):
+    text = (
+        "%%dtf_run --on /job:worker/task:1\nwith tf.device(None), tf.Session({}) as own:\n    own.run(tf.constant(1))"
+    )
+    local = "A session without a target ran in this process, not on the cluster"
+    assert [local in cell(two, text.format(target)) for target in ("", "sess.sess_str")] == [True, False]
 
 
 def test_a_semicolon_hides_the_last_value(two):
