@@ -37,6 +37,7 @@ from dtflab.viz.drawing.style import PROJECTOR, current
 from dtflab.viz.drawing.svg import tag
 
 TIMES_TOLD = 20  # while the pictures of all places are drawn
+_GOLDEN = 0.618034  # its multiples fill the space between 0 and 1 evenly
 _NOTHING = {"text/plain": ""}  # where widgets don't run
 
 
@@ -109,13 +110,17 @@ class Explorer:
         self.still.set()
 
     def _show_everywhere(self) -> None:
-        """Draw the last picture of each place, saying how far it is, and show them all."""
+        """Draw the last picture of each place, saying how far it is, and show them all.
+
+        Each part of the drawing takes places from all over, so that its time says how long the rest takes.
+        """
         values = itertools.product(*(slider.values for slider in self.sliders.values()))
         places = [dict(zip(self.sliders, place, strict=True)) for place in values]
-        began, pictures = REAL.now(), []
+        began, pictures = REAL.now(), [""] * len(places)
+        spread = sorted(range(len(places)), key=lambda i: i * _GOLDEN % 1)
         shown: Any = display(_so_far(0, len(places), 0.0), raw=True, metadata=TOLD, display_id=True)
-        for done, place in enumerate(places, start=1):
-            pictures.append(without_still(self._html(place)))
+        for done, i in enumerate(spread, start=1):
+            pictures[i] = without_still(self._html(places[i]))
             if done * TIMES_TOLD // len(places) > (done - 1) * TIMES_TOLD // len(places):
                 shown.update(_so_far(done, len(places), REAL.now() - began), raw=True, metadata=TOLD)
         shown.update({"text/html": self._all(places, pictures)} | _NOTHING, raw=True)
@@ -236,7 +241,8 @@ def explore(draw: Callable[..., Any], **sliders: Slider) -> Explorer:
 
 
 def _so_far(done: int, count: int, seconds: float) -> dict[str, str]:
-    return {"text/plain": f"{done} of {count} pictures drawn, one for each place of the sliders: {seconds:.0f} s"}
+    left = f", about {seconds / done * (count - done):.0f} s left" if 0 < done < count else ""
+    return {"text/plain": f"{done} of {count} pictures drawn, one for each place of the sliders: {seconds:.0f} s{left}"}
 
 
 def _letters() -> str:

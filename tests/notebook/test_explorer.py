@@ -12,7 +12,7 @@ import pytest
 
 from dtflab import viz
 from dtflab.notebook import explorer
-from dtflab.notebook.explorer import Slider, explore
+from dtflab.notebook.explorer import Slider, _so_far, explore
 
 WAIT = 30  # seconds; none of it passes if all is well
 
@@ -221,11 +221,14 @@ def test_all_pictures_are_those_that_would_be_drawn(shown):
 def test_it_says_how_far_the_pictures_of_all_places_are(shown):
     drawn = []
     explore(
-        drawn.append, n=Slider([*range(30)], 0, "Look."), m=Slider([0, 1], 0, "Look.")
+        lambda n, m: drawn.append(n) or "", n=Slider([*range(30)], 0, "Look."), m=Slider([0, 1], 0, "Look.")
     ).everywhere()._ipython_display_()
+    assert max(drawn[1:7]) - min(drawn[1:7]) > 15  # places from all over, so that the time left can be told
     _sliders, _picture, *said, last = [bundle["text/plain"] for bundle in shown]
     assert [text.partition(",")[0] for text in said] == [f"{3 * i} of 60 pictures drawn" for i in range(21)]
     assert last == "" and "dtf-everywhere" in shown[-1]["text/html"]
+    ends = [_so_far(done, 60, 10.0)["text/plain"].partition(": ")[2] for done in (0, 15, 60)]
+    assert ends == ["10 s", "10 s, about 30 s left", "10 s"]
 
 
 def test_only_who_asks_gets_all_pictures(shown, monkeypatch):
