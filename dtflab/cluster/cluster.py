@@ -435,7 +435,7 @@ class Cluster:
                 lines += task.view("Waits")
             except errors.UnavailableError as unavailable:
                 lines.append(unavailable.message)
-        return lines
+        return [re.sub(r"(\(step )\d+(\d{6}\)$)", r"\1…\2", line) for line in lines]  # long at random
 
     def standstill(self) -> list[standstill.Fact]:
         """Everything that waits now, and the sessions that could end it: the data of `tf.viz.waits`.

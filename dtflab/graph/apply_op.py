@@ -161,7 +161,9 @@ def _type_error(
     if arg.type_attr in inferred_from:
         differs = TypeError(f"{prefix} type {wanted.name} of argument '{inferred_from[arg.type_attr]}'.")
         if "string" not in (observed, wanted.name):
-            differs.add_note(f"To convert it: tf.cast(…, tf.{wanted.name}).")
+            cuts = wanted.is_integer and not dtypes.as_dtype(observed).is_integer
+            which, to = (inferred_from[arg.type_attr], observed) if cuts else ("it", wanted.name)
+            differs.add_note(f"To convert {which}: tf.cast(…, tf.{to}).")
         return differs
     return TypeError(
         f"Expected {wanted.name} passed to parameter '{arg.name}' of op '{op_def.name}', "

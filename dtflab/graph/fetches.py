@@ -17,6 +17,7 @@ import numpy as np
 
 from dtflab.base import errors
 from dtflab.base.ownership import SOLE_ELEMENT, holders
+from dtflab.base.suggestions import did_you_mean
 from dtflab.graph.operation import Operation, Tensor
 
 if TYPE_CHECKING:
@@ -136,9 +137,12 @@ class Fetches:
                 f"({error})"
             ) from None
         except (ValueError, KeyError) as error:
-            raise ValueError(
-                f"Argument `fetch` = {fetch} cannot be interpreted as a Tensor. ({error.args[0]})"
-            ) from None
+            wrong = ValueError(f"Argument `fetch` = {fetch} cannot be interpreted as a Tensor. ({error.args[0]})")
+            ops = self._graph.get_operations()
+            names = [tensor.name for op in ops for tensor in op.outputs] + [op.name for op in ops]
+            if isinstance(fetch, str) and (meant := did_you_mean(fetch, names).strip()):
+                wrong.add_note(meant)
+            raise wrong from None
         if not self._graph.is_fetchable(element):
             raise errors.InaccessibleTensorError(
                 f"Operation {getattr(element, 'op', element).name} has been marked as not fetchable. Typically this "

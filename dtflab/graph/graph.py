@@ -575,7 +575,9 @@ def infer_shapes(op: Operation) -> None:
     try:
         shapes = op.op_class.infer(op)
     except ValueError as error:
-        raise ValueError(f"{in_a_rule(error)} for {_summary(op)}.") from None
+        wrong = ValueError(f"{in_a_rule(error)} for {_summary(op)}.")
+        wrong.__notes__ = getattr(error, "__notes__", [])
+        raise wrong from None
     for tensor, shape in zip(op.outputs, shapes, strict=True):
         tensor._shape = shape
 

@@ -67,6 +67,8 @@ MISTAKES = {
     "tf.device('/jb:worker').__enter__()": "ValueError: Unknown attribute 'jb' is encountered",
     "sess.run(y, {x: [1.0, 2.0, 3.0]})": "ValueError: Cannot feed value of shape (3,) for Tensor x:0",
     "tf.matmul(tf.zeros([2, 3]), tf.zeros([2, 3]))": "ValueError: Dimensions must be equal, but are 3 and 2",
+    "tf.matmul(tf.zeros([3, 2]), tf.zeros([5, 3]), True)": "The second matrix needs 3 rows, as many as the transposed",
+    "tf.matmul(tf.zeros([2, 3]), tf.zeros([5, 3]))": "as the first has columns: transpose_b=True gives it these.",
     "tf.predict('placement/q3', 'XY')": "ValueError: placement/q3 has no X, Y. Its letters are A, B, C, D, E",
     "tf.get_variable('v', [2])": "ValueError: Variable v already exists, disallowed.",
     "y.numpy()": "AttributeError: 'Tensor' object has no attribute 'numpy'. Its value exists only inside a session",
@@ -77,6 +79,8 @@ MISTAKES = {
     "y.shap": "AttributeError: 'Tensor' object has no attribute 'shap'",
     "__import__('numpy').sum(y)": "NotImplementedError: Cannot convert a symbolic tf.Tensor (y:0) to a numpy array.",
     "tf.add(y, tf.constant(1))": "To convert it: tf.cast(…, tf.float32).",
+    "tf.add(tf.constant(1), y)": "To convert x: tf.cast(…, tf.float32).",  # not y, which would be cut to an integer
+    "sess.run('yy:0')": "Did you mean y:0?",
     "sess.run(y, x)": "TypeError: feed_dict must be a dictionary of tensors and their values, not <tf.Tensor 'x:0'",
     "sess.run(y, sess.graph.get_operations()[0])": "To fetch several, give a list of them.",
     "sess.run(y, {x: 'a'})": "The value is fed to x:0, whose dtype is float32.",

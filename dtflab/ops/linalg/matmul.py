@@ -39,7 +39,11 @@ def product_shape(op: Operation) -> list[TensorShape]:
     ta, tb = op.get_attr("transpose_a"), op.get_attr("transpose_b")
     inner_a, inner_b = a[0 if ta else 1], b[1 if tb else 0]
     if not inner_a.is_compatible_with(inner_b):
-        raise ValueError(f"Dimensions must be equal, but are {inner_a} and {inner_b}")
+        wrong = ValueError(f"Dimensions must be equal, but are {inner_a} and {inner_b}")
+        fits = f": transpose_b={not tb} gives it these" if inner_a.is_compatible_with(b[0 if tb else 1]) else ""
+        rows = f"The {'transposed ' * tb}second matrix needs {inner_a} rows"
+        wrong.add_note(f"{rows}, as many as the {'transposed ' * ta}first has columns{fits}.")
+        raise wrong
     return [TensorShape([a[1 if ta else 0], b[0 if tb else 1]])]
 
 
