@@ -38,10 +38,7 @@ def call_event(method: str, source: str, target: str, request: Message | None, s
 
 def request_of(method: str, data: Buffer) -> Message | None:
     """The message of a call that says which step it belongs to, for those who watch; None for any other."""
-    kinds: dict[str, type[Message]] = {
-        "RecvTensor": RecvTensorRequest,
-        "CleanupGraph": CleanupGraphRequest,
-    }
+    kinds: dict[str, type[Message]] = {"RecvTensor": RecvTensorRequest, "CleanupGraph": CleanupGraphRequest}
     try:
         return kinds[method].FromString(data) if method in kinds else None
     except DecodeError:  # the service itself will say so

@@ -144,11 +144,7 @@ class _Proving:
             raise
 
     def future(
-        self,
-        request: bytes,
-        timeout: float | None,
-        metadata: tuple[tuple[str, str], ...],
-        wait_for_ready: bool = False,
+        self, request: bytes, timeout: float | None, metadata: tuple[tuple[str, str], ...], wait_for_ready: bool = False
     ) -> _ProvingCall:
         return self._call_of(request).begin(timeout, metadata, wait_for_ready)
 

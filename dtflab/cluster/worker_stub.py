@@ -274,10 +274,7 @@ class WorkerStub:
         request = messages.LoggingRequest(fetch_step_id=[step.step_id], disable_rpc_logging=True)
         step.expect()
         self._start(
-            "Logging",
-            request,
-            lambda data, error: step.post(self._merge_transfers, step, ran, data, error),
-            step.tell,
+            "Logging", request, lambda data, error: step.post(self._merge_transfers, step, ran, data, error), step.tell
         )
 
     def _merge_transfers(self, step: Step, ran: StepStats, data: Buffer, error: errors.OpError | None) -> None:

@@ -69,11 +69,7 @@ class Executor:
     """A partition on one device, bound and flattened."""
 
     def __init__(
-        self,
-        nodes: Sequence[Node],
-        device: Device,
-        of_function: bool = False,
-        going: Callable[[], object] = bool,
+        self, nodes: Sequence[Node], device: Device, of_function: bool = False, going: Callable[[], object] = bool
     ) -> None:
         """`going` is called before each node is bound, and ends the work by an error."""
         self.nodes = list(nodes)

@@ -217,13 +217,8 @@ class _Band:
         shown = self.listed[:_MOST_LAYERS]
         for i, held in enumerate(shown, 1):
             y += _ROW
-            until = tag(
-                "text",
-                shorten(f"for {readable(held.until)}", _LIST - 104, 11),
-                x=x + 94,
-                y=y + _UNTIL,
-                class_="s11 soft",
-            )
+            reader = shorten(f"for {readable(held.until)}", _LIST - 104, 11)
+            until = tag("text", reader, x=x + 94, y=y + _UNTIL, class_="s11 soft")
             yield self._entry(x, y, i, held.bytes, _called(held, self.moment), *([until] if held.until else []))
             y += _UNTIL * bool(held.until)
         rest = self.listed[_MOST_LAYERS:]

@@ -19,15 +19,7 @@ from dtflab.cluster.replay import Change, Replay, Run, Stop, first_difference, o
 from dtflab.machine.clock import REAL
 from dtflab.runtime.session import BaseSession
 from dtflab.viz import replay_live
-from dtflab.viz.data.replayed import (
-    Row,
-    busy_until,
-    difference_text,
-    error_text,
-    moments_of,
-    rows_of,
-    sentences,
-)
+from dtflab.viz.data.replayed import Row, busy_until, difference_text, error_text, moments_of, rows_of, sentences
 from dtflab.viz.drawing import front_end, marks
 from dtflab.viz.drawing.palette import look, together
 from dtflab.viz.drawing.picture import Picture, Table, first_rows

@@ -39,10 +39,7 @@ _GAP = 26.0  # between parts that do not hang together
 
 
 def waits(
-    held: Cluster | BaseSession | DeadlockError | Iterable[Fact],
-    *,
-    width: float | None = None,
-    title: str = "Waits",
+    held: Cluster | BaseSession | DeadlockError | Iterable[Fact], *, width: float | None = None, title: str = "Waits"
 ) -> Picture:
     """Picture who waits for whom: now, on a cluster or the tasks of a session, or as a DeadlockError found it.
 

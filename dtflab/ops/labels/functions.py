@@ -57,8 +57,7 @@ uniform_candidate_sampler = _sampler(
     "Classes of [0, range_max), all equally likely: (samples, expected counts of the true classes, and of those).",
 )
 log_uniform_candidate_sampler = _sampler(
-    "LogUniform",
-    "Classes by Zipf's law: for words that are numbered by how often they occur, the most frequent first.",
+    "LogUniform", "Classes by Zipf's law: for words that are numbered by how often they occur, the most frequent first."
 )
 learned_unigram_candidate_sampler = _sampler(
     "LearnedUnigram",

@@ -52,10 +52,7 @@ class AdagradOptimizer(OneOpOptimizer):
         self._learning_rate_tensor = self._setting(self._learning_rate, "learning_rate")
 
     def _step(self, var: Any) -> tuple[str, dict[str, Any]]:
-        return "Adagrad", {
-            "accum": self.get_slot(var, "accumulator"),
-            **self._cast(var, lr=self._learning_rate_tensor),
-        }
+        return "Adagrad", {"accum": self.get_slot(var, "accumulator"), **self._cast(var, lr=self._learning_rate_tensor)}
 
 
 class AdagradDAOptimizer(OneOpOptimizer):
