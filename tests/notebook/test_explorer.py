@@ -223,7 +223,7 @@ def test_it_says_how_far_the_pictures_of_all_places_are(shown):
     explore(
         lambda n, m: drawn.append(n) or "", n=Slider([*range(30)], 0, "Look."), m=Slider([0, 1], 0, "Look.")
     ).everywhere()._ipython_display_()
-    assert max(drawn[1:7]) - min(drawn[1:7]) > 15  # places from all over, so that the time left can be told
+    assert max(drawn[1:7]) - min(drawn[1:7]) > 15  # places from all over, whose time stands for the rest
     _sliders, _picture, *said, last = [bundle["text/plain"] for bundle in shown]
     assert [text.partition(",")[0] for text in said] == [f"{3 * i} of 60 pictures drawn" for i in range(21)]
     assert last == "" and "dtf-everywhere" in shown[-1]["text/html"]
