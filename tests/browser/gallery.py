@@ -176,7 +176,7 @@ SCENES = {
             {"on": MEMORY, "do": "focus", "rest": 500},
             *({"on": MEMORY, "do": "press", "key": "ArrowRight", "rest": 500} for _ in range(5)),
             {"on": MEMORY, "do": "focus", "rest": 100},
-            {"on": MEMORY, "do": "press", "key": "p", "see": "MiB from before the step", "rest": 1500},
+            {"on": MEMORY, "do": "press", "key": "p", "see": "KiB from before the step", "rest": 1500},
         ],
     ),
     "wire": Scene(
