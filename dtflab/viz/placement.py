@@ -32,12 +32,13 @@ from dtflab.viz.layout.shapes import Point
 from dtflab.viz.placement_live import BOX_HEIGHT
 from dtflab.viz.scopes import Block, blocks
 
-LABEL_ROOM, LEAST_BOX = 104.0, 56.0
+LABEL_ROOM, FOR_TWO, LEAST_BOX = 104.0, 40.0, 56.0  # of a name, what two names have more, of a box
 MOST_BADGES = 3
 MOST_REASONS = 12  # in the text
 FEW, OUTLINE = 40, 12  # ops of a graph that is opened as far as a page allows; boxes of a larger one
 PAGES = (FEW, 35, 31, 28, 25, 22, 18, 14, 10)  # boxes to try, until the drawing fits
 PAGE_HEIGHT = 960.0
+ROWS = 19  # of a live picture of that height
 LEAST_WIDTH = 700.0  # the legend's
 
 
@@ -84,7 +85,7 @@ def placement(
         most = OUTLINE if max_boxes is None and len(ops) > FEW else max_boxes
         view = _on_a_page(coloured) if most is None else _View(coloured, _blocks(coloured, most))
         drawing, size, top = view.draw(title)
-        live = functools.partial(placement_live.data, view, view.root, top, FEW if most is None else most)
+        live = functools.partial(placement_live.data, view, view.root, top, most or ROWS)
         return Picture(drawing, size, rules("placement"), _sentence(view), _tables(view), _text(view), live=live)
 
 
@@ -160,7 +161,7 @@ class _View:
         (name, *others), label = block.ops, block.label
         if not others and readable(name) != name:
             label = readable(name)
-        label = shorten(label, LABEL_ROOM)
+        label = shorten(label, LABEL_ROOM + (FOR_TWO if " … " in label else 0))
         count = "" if len(block.ops) == 1 else plural(len(block.ops), "op")
         width = sum(marks.badge_width(one) for one, _ in looks[:MOST_BADGES]) + 8 + text_width(label) + 10
         width += text_width(count, 11) + 8 if count else 0

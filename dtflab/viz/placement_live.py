@@ -50,7 +50,7 @@ class View(Protocol):
 
 
 def data(view: View, still: Block, top: float, few: int) -> dict[str, Any]:
-    """The data of the view `placement`, which begins with the scopes open that are so in the `still`.
+    """The data of the view `placement`, which begins with the scopes open that are so in the `still`, if they fit.
 
     `top` is where the graph begins in the drawing; of a scope with more than `few` children those alike are bundled.
     """
@@ -62,7 +62,7 @@ class _Data:
         self.view = view
         links = [(edge.source, edge.target) for edge in view.edges]
         self.root = whole(list(view.ops), links, MOST_CHILDREN[len(view.ops) <= SMALL], few)
-        self.opened = {_base(block) for block in _scopes(still) if block.is_open}
+        self.size_in_still = {op: len(block.ops) for block in still.visible() for op in block.ops}  # of the op's box
         self.texts, self.looks = Numbers(), Numbers()
         self.number: dict[str, int] = {}  # of an op: its place among the leaves of the tree
         self.links = self._links()
@@ -122,7 +122,7 @@ class _Data:
             "name": readable(_base(block)),
             "width": drawn.width,
             "looks": [[self.looks.of(one), n] for one, n in drawn.looks],
-            "open": _base(block) in self.opened,
+            "open": self.size_in_still[block.ops[0]] < len(block.ops),
             "children": children,
             "room": round(laid.width),
             "titled": round(title_width),

@@ -12,7 +12,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from dtflab.base.grouping import grouped
 from dtflab.viz.layout import ranks
@@ -205,10 +206,21 @@ def _complete(block: Block, order: Sequence[str], after: Mapping[str, Sequence[s
 
 
 def _folded(block: Block, after: Mapping[str, Sequence[str]], few: int) -> list[Block]:
-    """The children; if they are more than a few, many neighbours of one kind, as `layer0` to `layer99`, in bundles."""
+    """The children; if they are more than a few, many neighbours of one kind, as `layer0` to `layer99`, in bundles.
+
+    If they are still more, so are many neighbours of kinds that repeat, as `MatMul, Relu, MatMul_1, Relu_1` and so on.
+    """
     if len(block.children) <= few:
         return block.children
-    runs = [list(run) for _, run in itertools.groupby(_in_order(block, after), key=lambda child: _kind(child.label))]
+    pieces = _bundles(_in_order(block, after), few, lambda child: _kind(child.label))
+    if len(pieces) <= few:
+        return pieces
+    times = Counter(_kind(piece.label) for piece in pieces)
+    return _bundles(pieces, few, lambda piece: times[_kind(piece.label)] > MOST_ALIKE or piece.key)
+
+
+def _bundles(children: Sequence[Block], few: int, alike: Callable[[Block], object]) -> list[Block]:
+    runs = [list(run) for _, run in itertools.groupby(children, key=alike)]
     return [piece for run in runs for piece in (_portions(run, few) if len(run) > MOST_ALIKE else run)]
 
 
@@ -225,8 +237,10 @@ def _in_order(block: Block, after: Mapping[str, Sequence[str]]) -> list[Block]:
 
 
 def _portions(members: Sequence[Block], most: int) -> list[Block]:
-    """As many bundles as each has members, so that two steps lead to any."""
+    """About as many bundles as each has members, so that two steps lead to any; of kinds that repeat, whole rounds."""
+    kinds = len({_kind(member.label) for member in members})
     size = math.ceil(len(members) / min(most, math.ceil(math.sqrt(len(members)))))
+    size = math.ceil(size / kinds) * kinds if kinds <= size else size
     return [_bundled(members[start : start + size]) for start in range(0, len(members), size)]
 
 
@@ -235,7 +249,7 @@ def _bundled(members: Sequence[Block]) -> Block:
         return members[0]
     ops = [op for member in members for op in member.ops]
     first, last = members[0].label, members[-1].label
-    if _kind(first) == _kind(last):  # `dense_5 … 9`
+    if len({_kind(member.label) for member in members}) == 1:  # `dense_5 … 9`
         last = last.removeprefix(_kind(first)).removeprefix("_") or last
     return Block(members[0].key + "\0", f"{first} … {last}", ops, list(members))
 

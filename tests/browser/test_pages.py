@@ -66,7 +66,7 @@ def test_a_panel_repeats_its_first_word_until_the_kernel_answers(tmp_path):
     assert report["live"] == ["cluster"]
 
 
-REPLAY = "[data-live='replay']"
+REPLAY, ALL_THAT_FITS = "[data-live='replay']", '.dtf-button:text("Open all that fits")'
 STEPPED = [
     """
 %load_ext dtflab
@@ -83,10 +83,17 @@ while not steps.over:
 steps""",
 ]
 FRESH = "cluster.stop()\ntf.reset_default_graph()"
+CHAIN = """
+tf.reset_default_graph()
+y = tf.placeholder(tf.float32, [8, 8], name="y")
+for i in range(24):
+    y = tf.matmul(y, y)
+tf.viz.placement(tf.get_default_graph())"""
 
 
 def test_timeline_placement_and_steps_respond(tmp_path):
-    page = exported(write(tmp_path / "page.ipynb", *TRACED, FRESH, *PLACED, FRESH, *STEPPED, *REPLAYED), tmp_path)
+    cells = [*TRACED, FRESH, *PLACED, FRESH, *STEPPED, *REPLAYED, CHAIN]
+    page = exported(write(tmp_path / "page.ipynb", *cells), tmp_path)
     report = visit(
         page,
         {"on": PLOT, "do": "click", "at": [0.01, 0.18], "see": "Idle for"},
@@ -95,6 +102,7 @@ def test_timeline_placement_and_steps_respond(tmp_path):
         {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
         {"on": TOWER, "do": "click", "see": "tower0 is open.", "shot": "open"},
         *({"on": ".box-of", "nth": nth, "do": "hover", "at": [0.5, 0.1]} for nth in (0, -1)),
+        {"on": ALL_THAT_FITS, "nth": 1, "do": "click", "see": "25 ops. No more fits into 1,000 pixels of height."},
         {"on": ".counter", "do": "click", "see": "The step is over"},
         {"on": ".counter", "do": "hover", "see": "A real executor has no sets"},  # true of each set
         {"on": '[data-live="steps"] .dtf-button', "nth": 1, "do": "click", "see": "Ready next: fetch loss"},
@@ -113,7 +121,7 @@ def test_timeline_placement_and_steps_respond(tmp_path):
         {"on": SCRUB, "do": "click", "at": [0.5, 0.5], "see": "sets out from worker:2 GPU:0 to ps:0", "shot": "replay"},
     )  # fmt: skip
     assert len(set(report["tops"])) == 1, "the drawing does not jump from moment to moment"
-    assert report["live"] == ["timeline", "placement", "steps", "replay"] and report["stills"] == 0
+    assert report["live"] == ["timeline", "placement", "steps", "replay", "placement"] and report["stills"] == 0
     assert report["cards"] == [False, False], "a card stands next to what it explains"
 
 

@@ -54,6 +54,30 @@ def test_thirty_layers_in_a_row_are_a_few_boxes_and_the_same_in_the_still_and_li
     assert [child["label"] for child in tree["children"][1]["children"]] == [f"layer{i}" for i in range(5)]
 
 
+def chain(count, *acts):
+    with tf.Graph().as_default() as graph:
+        y, w = tf.placeholder(tf.float32, [8, 8], name="x"), tf.get_variable("w", [8, 8])
+        for _ in range(count):
+            y = tf.matmul(y, w)
+            for act in acts:
+                y = act(y)
+    return viz.placement(graph)
+
+
+def test_a_loop_without_scopes_is_a_few_boxes_too_each_with_whole_rounds():
+    tree = chain(24, tf.nn.relu)._live()["tree"]
+    boxes = [child for child in tree["children"] if child][-6:]
+    names = ["MatMul … Relu_3", *(f"MatMul_{i} … Relu_{i + 3}" for i in range(4, 24, 4))]
+    assert [box["label"] for box in boxes] == names and len(tree["children"]) < 12
+    assert [box["children"] for box in boxes] == [[0] * 8] * 6, "ops"
+
+
+@pytest.mark.parametrize("acts", [[], [tf.nn.relu, tf.nn.tanh]])
+def test_more_rows_than_a_page_has_are_bundled_whatever_the_still_shows(acts):
+    tree = chain(24 // (1 + len(acts)), *acts)._live()["tree"]
+    assert 24 < leaves(tree) <= 40 and len(tree["children"]) < 19
+
+
 def scopes(tree):
     yield tree
     for child in tree["children"]:

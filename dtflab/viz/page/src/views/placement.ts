@@ -18,6 +18,7 @@ interface Placement {
 }
 
 export const MOST = 200;
+const HIGHEST = 960; // pixels of a picture after “Open all that fits”, in a lower window, too
 const WIDEST = 1900, LEAST = 0.85; // pixels of a picture; the share of its size to which one shrinks that then fits the output
 const MARGIN = 14, NEAR = 6, MOST_LINES = 8, MOST_BADGES = 3;
 const ARROWS: Record<string, Point> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -61,23 +62,19 @@ class Live {
     picture.svg.querySelector(".still")?.replaceWith(this.graph);
     picture.svg.setAttribute("role", "group"); // an image has no buttons
     picture.root.removeAttribute("tabindex");
-    this.begin();
+    this.openWhere((block) => (block.scope as Scope).open); // in the still
     this.controls();
     this.gestures();
     this.draw();
     picture.redraws(() => this.room === picture.drawing.clientWidth || this.draw());
   }
 
-  // The scopes that are open in the still, the outermost first, for as long as there is room.
-  private begin(): void {
-    for (let level = [this.nest.root]; level.length; ) {
-      for (const block of level) if (this.count + this.more(block) <= MOST) block.isOpen = true;
-      level = level.filter((block) => block.isOpen).flatMap((block) => block.children.filter((child) => child.scope && child.scope.open));
-    }
-  }
-
   private get count(): number {
     return this.nest.boxes().length;
+  }
+
+  private get height(): number {
+    return this.data.top + this.nest.root.height + 2 * MARGIN;
   }
 
   private more(block: Block): number {
@@ -89,7 +86,7 @@ class Live {
   private controls(): void {
     const { picture, search } = this;
     picture.command(
-      { label: "Open all that fits", key: "o", says: `Open scopes, the outermost first, up to ${MOST} boxes`, run: () => this.openAll() },
+      { label: "Open all that fits", key: "o", says: `Open scopes, the outermost first, up to ${MOST} boxes and the height of a page`, run: () => this.openAll() },
       { label: "Close all", key: "c", says: "Close all scopes", run: () => this.closeAll() },
     );
     picture.on("escape", () => this.clear());
@@ -237,20 +234,42 @@ class Live {
     for (const each of [block, ...block.above()]) each.used = this.clock;
   }
 
-  // Level by level, the smallest scopes first.
   private openAll(): void {
     this.clear();
+    const limit = this.openWhere(() => true);
+    this.draw();
+    this.picture.say(`${this.shown()}${limit}`);
+  }
+
+  // Level by level, the smallest scopes first, for as long as there is room in boxes and in height; say what is the limit.
+  private openWhere(isMeant: (block: Block) => boolean): string {
+    const isWanted = (block: Block) => block.scope && !block.isOpen && isMeant(block);
+    const opened: Block[] = [];
     let full = false;
-    for (let level = [...this.nest.root.seen()].filter((block) => block.scope); level.length && !full; ) {
+    for (let level = [...this.nest.root.seen()].filter(isWanted); level.length && !full; level = level.flatMap((block) => block.children.filter(isWanted))) {
       for (const block of level.sort((a, b) => a.children.length - b.children.length)) {
         full = this.count + this.more(block) > MOST;
         if (full) break;
         block.isOpen = true;
+        opened.push(block);
       }
-      level = level.filter((block) => block.isOpen).flatMap((block) => block.children.filter((child) => child.scope && !child.isOpen));
     }
-    this.draw();
-    this.picture.say(`${this.shown()}${full ? ` No more than ${MOST} are shown at once.` : ""}`);
+    const highest = Math.max(window.innerHeight, HIGHEST);
+    if (this.keepFitting(opened, highest) < opened.length) return ` No more fits into ${numbers.format(highest)} pixels of height.`;
+    return full ? ` No more than ${MOST} are shown at once.` : "";
+  }
+
+  // Close blocks that were opened in this order, the last first, until the drawing is low enough; return how many stay open.
+  private keepFitting(opened: Block[], highest: number): number {
+    let low = 0, high = opened.length; // this many fit, if any do; at most that many may
+    for (let tried = high; low < high; tried = Math.ceil((low + high) / 2)) {
+      opened.forEach((block, i) => (block.isOpen = i < tried));
+      this.nest.place();
+      if (this.height * this.own <= highest) low = tried;
+      else high = tried - 1;
+    }
+    opened.forEach((block, i) => (block.isOpen = i < low));
+    return low;
   }
 
   private closeAll(): void {
@@ -317,9 +336,9 @@ class Live {
   private draw(): void {
     const { nest, data, picture } = this;
     nest.place();
-    const { width, height } = nest.root;
+    const { width } = nest.root;
     this.room = picture.drawing.clientWidth;
-    const whole = Math.max(data.width + 2 * MARGIN, width + 2 * MARGIN, Math.min(this.room, WIDEST) / this.own), tall = data.top + height + 2 * MARGIN;
+    const whole = Math.max(data.width + 2 * MARGIN, width + 2 * MARGIN, Math.min(this.room, WIDEST) / this.own), tall = this.height;
     picture.svg.setAttribute("viewBox", `0 0 ${whole} ${tall}`);
     set(picture.svg, { width: whole * this.own, height: tall * this.own });
     picture.svg.style.minWidth = `${whole * this.own * LEAST > this.room ? whole * this.own * this.least : 0}px`;
