@@ -17,7 +17,7 @@ from dtflab.base.grouping import grouped
 from dtflab.graph.node_names import readable
 from dtflab.viz.data.step_trace import MOVED, Event, Trace, Transfer
 from dtflab.viz.drawing import marks
-from dtflab.viz.drawing.names import shorter
+from dtflab.viz.drawing.names import forms
 from dtflab.viz.drawing.palette import Look, in_order, look, natural
 from dtflab.viz.drawing.svg import shorten, text_width
 
@@ -96,6 +96,9 @@ class Bands:
         labels += [marks.BADGE_HEIGHT + 16 + text_width(name, 11) for name in [*threads, "receives"]]
         self.left = math.ceil(max(labels) + 2 * LABEL_GAP)
         self.right = width - IDLE_ROOM
+        on = grouped((each.device, each.name) for each in (*step.events, *step.details))
+        self.forms = {device: forms(names) for device, names in on.items()}  # they are read together
+        self.sent = forms(each.producer.removesuffix("/read") for each in step.transfers)
         self.bands: list[Band] = []
         y = 0.0
         for device in devices:
@@ -263,8 +266,8 @@ class Bands:
         room = self.extent(event)[1] - 8 - (text_width(f"{mark} ", 11) if mark else 0)
         cut = shorten(readable(event.name).rpartition("/")[2], room, 11) if room >= LEAST_CUT else ""
         kind = "" if event.op in MOVED.values() else event.op  # what moves is called by its name
-        forms = [event.called(name) for name in (*shorter(event.name), kind, cut) if name]
-        return next((name for name in forms if text_width(name, 11) <= room), None)
+        names = [event.called(name) for name in (*self.forms[event.device][event.name], kind, cut) if name]
+        return next((name for name in names if text_width(name, 11) <= room), None)
 
     def _names(self, events: Sequence[Event]) -> list[tuple[float, str]]:
         """Names below the bars, of the longest ops first, for as long as they do not touch."""
@@ -274,7 +277,9 @@ class Bands:
             x, width = self.extent(event)
             if width < LEAST_NAMED or self._name_after_mark(event):
                 continue
-            name = event.called(shorten(readable(event.name).rpartition("/")[2], NAME_ROOM, 11))
+            *_, last = names = self.forms[event.device][event.name]
+            fitting = (name for name in names if text_width(name, 11) <= NAME_ROOM)
+            name = event.called(next(fitting, shorten(last, NAME_ROOM, 11)))
             half = text_width(name, 11) / 2
             middle = max(self.left + half, min(x + width / 2, self.right - half))
             if all(middle + half + 6 <= low or high + 6 <= middle - half for low, high in taken):

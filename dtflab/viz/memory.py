@@ -215,11 +215,14 @@ class _Band:
         x, y = self.list_at
         yield tag("text", f"At the peak, {memory_size(self.most)}", x=x, y=y, class_="s11 b")
         shown = self.listed[:_MOST_LAYERS]
-        for i, held in enumerate(shown, 1):
+        names = [_called(held, self.moment) for held in shown]
+        untils = [readable(held.until) for held in shown]
+        for i, (held, name) in enumerate(zip(shown, names, strict=True), 1):
             y += _ROW
-            reader = shorten(f"for {readable(held.until)}", _LIST - 104, 11)
+            reader = f"for {shorten(readable(held.until), _LIST - 124, 11, others=untils)}"
             until = tag("text", reader, x=x + 94, y=y + _UNTIL, class_="s11 soft")
-            yield self._entry(x, y, i, held.bytes, _called(held, self.moment), *([until] if held.until else []))
+            name = shorten(name, _LIST - 104, 11, others=names)
+            yield self._entry(x, y, i, held.bytes, name, *([until] if held.until else []))
             y += _UNTIL * bool(held.until)
         rest = self.listed[_MOST_LAYERS:]
         if rest:
@@ -281,7 +284,7 @@ def _digit(i: int, one: Look, x: float, y: float) -> Markup:
 
 def _words(x: float, y: float, nbytes: int, name: str) -> Iterator[Markup]:
     yield tag("text", memory_size(nbytes), x=x + 84, y=y, class_="s11 end")
-    yield tag("text", shorten(name, _LIST - 104, 11), x=x + 94, y=y, class_="s11")
+    yield tag("text", name, x=x + 94, y=y, class_="s11")
 
 
 def _shade(i: int) -> float:

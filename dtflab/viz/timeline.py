@@ -20,7 +20,6 @@ from dtflab.viz.colouring import Colouring, colouring
 from dtflab.viz.data import step_trace as trace
 from dtflab.viz.data.step_trace import Event, Trace, Transfer
 from dtflab.viz.drawing import marks
-from dtflab.viz.drawing.names import shorter
 from dtflab.viz.drawing.palette import GREY, Look, look, together
 from dtflab.viz.drawing.picture import Picture, Table, first_rows
 from dtflab.viz.drawing.style import room, rules
@@ -253,7 +252,7 @@ def _freight(bands: Bands, transfer: Transfer, row: Row) -> Markup:
     """The awaited tensor, cut to the room there is."""
     x, width = bands.extent(transfer)
     size = _amount(transfer)
-    texts = [*(f"{name}  {size}" for name in shorter(transfer.producer.removesuffix("/read"))), size]
+    texts = [*(f"{name}  {size}" for name in bands.sent[transfer.producer.removesuffix("/read")]), size]
     text = next((text for text in texts if text_width(text, 11) <= width - 12), "")
     return tag("text", text, x=x + 5, y=row.y + row.height / 2 + 4, class_="s11 halo") if text else join([])
 

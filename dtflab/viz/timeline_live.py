@@ -16,6 +16,7 @@ from dtflab.viz.data.graph_ops import ops_of
 from dtflab.viz.data.step_trace import MOVED, Event, Transfer
 from dtflab.viz.data.why_idle import Idle, Part
 from dtflab.viz.drawing.columns import Numbers, colours, columns
+from dtflab.viz.drawing.names import forms
 from dtflab.viz.drawing.palette import Look, look
 from dtflab.viz.drawing.style import MARGIN
 
@@ -85,6 +86,10 @@ def data(
             ("is_wait", "index", "start", "end"),
             [(int(isinstance(p.what, Transfer)), number[id(p.what)], *_span(p)) for p in idle.critical_path()],
         ),
+        "forms": {
+            texts.of(readable(name)): [texts.of(form) for form in own]
+            for names in (*bands.forms.values(), forms(each.tensor for _, each in waits)) for name, own in names.items()
+        },
         "texts": texts.values,
         "looks": [*map(colours, looks.values)],
     }  # fmt: skip

@@ -74,26 +74,27 @@ def _bars(by_device: dict[str, list[HeldVariable]], top: float, width: float) ->
         yield marks.badge(one, 0, y + 4)
         yield tag("text", one.label, x=marks.badge_width(one) + 8, y=y + 17, class_="b")
         x = left
+        names = [*map(_name, held)]
         for variable in held:
             if variable.nbytes:
                 long = variable.nbytes / largest * (width - left - right)
-                bars.append(tag("g", tag("title", _one(variable)), *_segment(variable, one.colour.ink, x, y, long)))
+                bars.append(tag("g", tag("title", _one(variable)), *_segment(variable, names, x, y, long)))
                 x += long
         bars.append(tag("text", _remark(held), x=x + 8, y=y + 17, class_="s11 soft"))
     yield marks.stretch((left, width), *bars)
 
 
-def _segment(variable: HeldVariable, ink: str, x: float, y: float, width: float) -> Iterator[Markup]:
+def _segment(variable: HeldVariable, names: Sequence[str], x: float, y: float, width: float) -> Iterator[Markup]:
     colour = look(variable.device).colour
     own_container = variable.container != DEFAULT_CONTAINER
     yield tag("rect", x=x, y=y, width=width, height=_BAR, fill=colour.fill,
               stroke=colour.rim or "var(--bg)")  # fmt: skip
     if own_container:
-        yield tag("path", d=hatch_path(x, y, width, _BAR, 6), class_="hatch", stroke=ink, stroke_opacity=0.45)
-    name = shorten(_name(variable), width - 8, 11) if width > 34 else ""
+        yield tag("path", d=hatch_path(x, y, width, _BAR, 6), class_="hatch", stroke=colour.ink, stroke_opacity=0.45)
+    name = shorten(_name(variable), width - 8, 11, others=names) if width > 34 else ""
     if name:
         halo = {"stroke": colour.fill, "stroke_width": 3, "paint_order": "stroke"} if own_container else {}
-        style = f"fill:{ink}"
+        style = f"fill:{colour.ink}"
         yield tag("text", name, x=number(x + width / 2), y=y + 17, class_="s11 mid", style=style, **halo)
 
 

@@ -118,6 +118,7 @@ class _Chart:
         self._numbers = numbers
         self.rows = _arrows(calls)
         self.drawn = self.rows[:MOST_ROWS]
+        self._tensors = list(dict.fromkeys(filter(None, map(subject, calls))))[:MOST_ROWS]
         self._columns = self._places()
         head = marks.heading(title, self.summary(), width)
         legend, legend_height = marks.line_legend(_LEGEND, width, head.height + 8)
@@ -283,7 +284,11 @@ class _Chart:
                 before = ""  # the name needs the room
         elif row.answer and not call.pushed:
             before = f"{call.method} ended{many}"
-        return f"{before}{shorten(about, max(_LEAST_NAME, space - text_width(before + size, 11)), 11)}{size}"
+        room = max(_LEAST_NAME, space - text_width(before + size, 11))
+        if text_width(about, 11) > room and times > 1 and tensors:
+            each = (room - text_width(", ", 11) * (times - 1)) / times
+            return f"{before}{', '.join(shorten(name, each, 11, others=self._tensors) for name in tensors)}{size}"
+        return f"{before}{shorten(about, room, 11, others=self._tensors)}{size}"
 
     def _tooltip(self, row: _Arrow) -> str:
         lines = [f"{_kind(c)} {subject(c)}, {_way(row, c)}" for c in row.calls[:8]]

@@ -151,6 +151,13 @@ def test_a_device_with_next_to_nothing_is_in_the_tables_only():
     assert "tiny" in picture.text and len(picture.tables) == 4
 
 
+def test_names_in_the_list_differ_where_their_ends_are_alike():
+    names = [f"gradients/tower/layer_{i}/MatMul_grad/MatMul_1/of_the_input" for i in range(5)]
+    picture = viz.memory(step(*((name, MIB, 1, 80) for name in names)))
+    cut = [text for text in re.findall(r"<text[^>]*>([^<]*)<", picture.svg) if "…" in text]
+    assert len(cut) == len({*cut}) == 5
+
+
 def test_names_are_escaped():
     picture = viz.memory(step(("<b>&", MIB, 1, 2)))
     assert "<b>&" not in picture.svg and "&lt;b&gt;&amp;" in picture.svg

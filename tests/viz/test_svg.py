@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dtflab.base.text_table import plural
+from dtflab.viz.drawing.names import forms
 from dtflab.viz.drawing.svg import Markup, arrow_head, hatch_path, join, line_path, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import byte_size, duration, moment, ticks
 
@@ -39,6 +40,25 @@ def test_shortened_text_fits(text, room):
 def test_shortening_keeps_both_ends():
     assert shorten("softmax_cross_entropy_with_logits", 120) == "softmax_cr…logits"
     assert shorten("MatMul", 120) == "MatMul"
+
+
+TOWERS = [f"tower_{t}/layer_{n}/{op}" for t in range(2) for n in range(3) for op in ("MatMul", "Relu", "BiasAdd")]
+GRADIENTS = [f"gradients/tower/layer_{n}/MatMul_grad/tuple/control_dependency" for n in range(9)]
+
+
+@pytest.mark.parametrize(("names", "room"), [(TOWERS, 100), (TOWERS, 120), (GRADIENTS, 60), (GRADIENTS, 160)])
+def test_names_are_cut_where_they_are_the_same(names, room):
+    cuts = [shorten(name, room, 11, others=names) for name in names]
+    assert len({*cuts}) == len(names) > len({shorten(name, room, 11) for name in names})
+    assert max(text_width(cut, 11) for cut in cuts) <= room
+
+
+def test_a_name_has_the_forms_that_no_other_of_the_picture_has():
+    alike = forms(["net/w", "net/b/w", "net/a/Relu", "net/a/MatMul"])
+    assert alike["net/a/Relu"] == ["net/a/Relu", "a/Relu", "Relu"] and alike["net/w"][-1] == "w"
+    towers = forms([*TOWERS, "loss"])
+    assert towers["loss"] == ["loss"] and "Relu" not in [form for own in towers.values() for form in own[:-1]]
+    assert len({own[1] for own in towers.values() if len(own) > 1}) == len(TOWERS), "cut to 90 pixels"
 
 
 def test_lines():

@@ -53,6 +53,18 @@ def test_the_bars_are_those_of_the_trace():
         assert data["texts"][wait["tensor"]].startswith(data["texts"][maker["name"]])
 
 
+def test_bars_of_one_device_have_names_that_differ():
+    bars = [event(f"layer_{n}/MatMul", ZERO, 10 * n, 10 * n + 9) for n in range(4)]
+    bands = Bands(trace.Trace([*bars, event("other/MatMul", ONE, 0, 10)], [], 40.0), 560.0)
+    drawn = [*map(bands.name_inside, bars)]
+    assert len({*drawn}) == 4 and "layer_0/MatMul" not in drawn
+    written = data(bands, lambda event: look(event.device), lambda sent: look(PS), 0.0, None)
+    forms = [[written["texts"][form] for form in written["forms"][bar["name"]]] for bar in rows_of(written["bars"])]
+    assert [own[-1] for own in forms] == ["MatMul"] * 5
+    assert all(name in own for name, own in zip(drawn, forms, strict=False))
+    assert forms[4] == ["other/MatMul", "MatMul"], "nothing on its device ends so"
+
+
 def test_parts_faults_and_copies_are_bars_of_other_kinds():
     part = event("a", ZERO, 40, 50)._replace(part=(1, 2))
     fault = event("stopped", ZERO, 0, 30)._replace(thread="chaos")

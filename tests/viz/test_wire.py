@@ -125,6 +125,16 @@ def test_a_long_name_on_an_arrow_stays_between_its_columns(look):
     assert fits(picture)
 
 
+def test_tensors_of_an_arrow_are_cut_one_by_one_where_they_are_the_same():
+    ends = [f"gradients/tower_0/layer_{i}/MatMul_grad/tuple/control_dependency" for i in range(3)]
+    calls = [call(0.0, "RunStep", "client", W0, 4.0, detail="loss:0")]
+    calls += [call(1.0, "RecvTensor", W1, PS, 2.0, 400, f"{PS};1;{W1};edge_1_{name};0:0") for name in ends]
+    picture = tf.viz.wire(calls, width=1200)
+    asked, answered = (text for text in texts(picture) if re.match("RecvTensor  |tensors ", text))
+    assert [re.findall(r"_(\d)/", text) for text in (asked, answered)] == [["0", "1", "2"]] * 2
+    assert fits(picture)
+
+
 def test_errors_stand_on_the_answer():
     words = texts(tf.viz.wire([call(0.0, "RunStep", "client", W0, 1.0, detail="train", error="AbortedError")]))
     assert "AbortedError: RunStep ended" in words

@@ -7,7 +7,9 @@ laid out where there is no browser. No ids are used (two pictures share a page),
 
 from __future__ import annotations
 
+import bisect
 import functools
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -128,16 +130,38 @@ def text_width(text: str, size: float = 12.0, bold: bool = False) -> float:
     return sum(widths.get(c, 1000 if ord(c) > _WIDE else 650) for c in text) / 1000 * size
 
 
-def shorten(text: str, room: float, size: float = 12.0, bold: bool = False) -> str:
-    """The text, or as much of its beginning and end around an ellipsis as `room` pixels take."""
+def shorten(text: str, room: float, size: float = 12.0, bold: bool = False, others: Sequence[str] = ()) -> str:
+    """The text, or as much of its beginning and end around an ellipsis as `room` pixels take.
+
+    Next to `others` it is cut so that few of these could be meant, if need be down to a part from its middle.
+    """
     if text_width(text, size, bold) <= room:
         return text
-    for keep in range(len(text) - 1, 1, -1):
-        tail = keep * 2 // 5
-        short = text[: keep - tail] + "…" + text[len(text) - tail :]
-        if text_width(short, size, bold) <= room:
-            return short
-    return "…" if text_width("…", size, bold) <= room else ""
+
+    rivals = {*others} - {text}
+
+    def meant(cut: list[str]) -> int:
+        return sum(each.startswith(cut[0]) and cut[1] in each and each.endswith(cut[-1]) for each in rivals)
+
+    cuts = _cuts(text, room, size, bold)
+    alone = next((cut for cut in cuts if not meant(cut)), None)
+    return "…".join(alone or min(cuts, key=meant)) if cuts else ""
+
+
+def _cuts(text: str, room: float, size: float, bold: bool) -> list[list[str]]:
+    """What each way to cut a text keeps: first beginnings and ends of 3 : 2 letters, at last parts of the middle."""
+    ends = [0.0, *itertools.accumulate(text_width(letter, size, bold) for letter in text)]
+    dots, n = text_width("…", size, bold), len(text)
+
+    def reach(start: int, pixels: float) -> int:
+        return bisect.bisect(ends, ends[start] + pixels) - 1
+
+    two = [(reach(0, room - dots - ends[n] + ends[tail]), tail) for tail in range(1, n + 1)]
+    two.sort(key=lambda cut: (abs(n - cut[1] - (cut[0] + n - cut[1]) * 2 // 5), -cut[0]))
+    middle = [(start, reach(start, room - 2 * dots)) for start in range(1, n)]
+    middle.sort(key=lambda cut: (text[cut[0] - 1] != "/") + (text[cut[1] : cut[1] + 1] != "/"))  # whole scopes first
+    usual = [[text[:head], text[tail:]] for head, tail in two if head >= 0]
+    return usual + [["", text[start:stop], ""] for start, stop in middle if stop > start]
 
 
 def wrapped(text: str, room: float, size: float = 12.0, bold: bool = False) -> list[str]:

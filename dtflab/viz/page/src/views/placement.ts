@@ -241,35 +241,21 @@ class Live {
     this.picture.say(`${this.shown()}${limit}`);
   }
 
-  // Level by level, the smallest scopes first, for as long as there is room in boxes and in height; say what is the limit.
+  // Level by level, the smallest scopes first, for as long as there is room in boxes and in height; say which had none.
   private openWhere(isMeant: (block: Block) => boolean): string {
     const isWanted = (block: Block) => block.scope && !block.isOpen && isMeant(block);
-    const opened: Block[] = [];
-    let full = false;
-    for (let level = [...this.nest.root.seen()].filter(isWanted); level.length && !full; level = level.flatMap((block) => block.children.filter(isWanted))) {
+    const highest = Math.max(window.innerHeight, HIGHEST);
+    for (let level = [...this.nest.root.seen()].filter(isWanted); level.length; level = level.flatMap((block) => block.children.filter(isWanted))) {
       for (const block of level.sort((a, b) => a.children.length - b.children.length)) {
-        full = this.count + this.more(block) > MOST;
-        if (full) break;
         block.isOpen = true;
-        opened.push(block);
+        this.nest.place();
+        const isFull = this.count > MOST;
+        if (!isFull && this.height * this.own <= highest) continue;
+        block.isOpen = false;
+        return isFull ? ` No more than ${MOST} are shown at once.` : ` No more fits into ${numbers.format(highest)} pixels of height.`;
       }
     }
-    const highest = Math.max(window.innerHeight, HIGHEST);
-    if (this.keepFitting(opened, highest) < opened.length) return ` No more fits into ${numbers.format(highest)} pixels of height.`;
-    return full ? ` No more than ${MOST} are shown at once.` : "";
-  }
-
-  // Close blocks that were opened in this order, the last first, until the drawing is low enough; return how many stay open.
-  private keepFitting(opened: Block[], highest: number): number {
-    let low = 0, high = opened.length; // this many fit, if any do; at most that many may
-    for (let tried = high; low < high; tried = Math.ceil((low + high) / 2)) {
-      opened.forEach((block, i) => (block.isOpen = i < tried));
-      this.nest.place();
-      if (this.height * this.own <= highest) low = tried;
-      else high = tried - 1;
-    }
-    opened.forEach((block, i) => (block.isOpen = i < low));
-    return low;
+    return "";
   }
 
   private closeAll(): void {

@@ -19,6 +19,7 @@ export interface Timeline {
   folds: { row: number; rows: number[] }[]; // a row in which others are folded
   looks: { fill: string; line: string; ink: string; label: string }[];
   texts: string[];
+  forms: Record<number, number[]>; // of names, the longest first
   bars: Record<"start" | "end" | "row" | "look" | "name" | "op" | "kind" | "part" | "line" | "bytes" | "last" | "had", number[]>;
   waits: Record<"start" | "end" | "row" | "look" | "tensor" | "bytes" | "maker" | "source" | "target", number[]>;
   gaps: Record<"start" | "end" | "row" | "why", number[]>;
@@ -598,8 +599,7 @@ class Live {
     pen.fillStyle = this.picture.colour("--soft");
     pen.textAlign = "center";
     for (const bar of bare.sort((a, b) => end[b]! - start[b]! - end[a]! + start[a]!)) {
-      const whole = this.data.texts[name[bar]!]!;
-      const text = fitting(pen, whole.slice(whole.lastIndexOf("/") + 1), 90 * unit);
+      const text = this.named(pen, name[bar]!, 90 * unit);
       const half = pen.measureText(text).width / 2;
       const middle = Math.max(half, Math.min((this.x(start[bar]!) + this.x(end[bar]!)) / 2, this.width - half));
       if (taken.some(([low, high]) => middle - half < high + 6 && low - 6 < middle + half)) continue;
@@ -658,16 +658,20 @@ class Live {
   private drawName(pen: CanvasRenderingContext2D, kind: "bars" | "waits", span: number, left: number, y: number, right: number, unit: number): boolean {
     const room = right - left - 8 * unit;
     if (room < 14 * unit) return false;
-    const { bars, waits, texts } = this.data;
-    const whole = texts[kind === "bars" ? bars.name[span]! : waits.tensor[span]!]!;
-    const text = [whole, whole.slice(whole.lastIndexOf("/") + 1)].map((each) => fitting(pen, each, room)).find((each) => each && !each.endsWith("…"))
-      ?? fitting(pen, whole.slice(whole.lastIndexOf("/") + 1), room);
+    const { bars, waits } = this.data;
+    const text = this.named(pen, kind === "bars" ? bars.name[span]! : waits.tensor[span]!, room);
     if (!text) return false;
     const isOnColour = kind === "bars" && bars.kind[span] !== FAULT && bars.kind[span] !== SENT;
     pen.fillStyle = isOnColour ? this.data.looks[bars.look[span]!]!.ink : this.picture.colour("--fg");
     pen.textAlign = kind === "bars" ? "center" : "left";
     pen.fillText(text, kind === "bars" ? (left + right) / 2 : left + 5 * unit, y);
     return true;
+  }
+
+  // The first form of a name that fits, else the beginning of the shortest.
+  private named(pen: CanvasRenderingContext2D, name: number, room: number): string {
+    const forms = this.data.forms[name]!.map((form) => this.data.texts[form]!);
+    return forms.find((form) => fitting(pen, form, room) === form) ?? fitting(pen, forms.at(-1)!, room);
   }
 
   private box(kind: Hit["kind"], index: number, unit: number): Rectangle {
