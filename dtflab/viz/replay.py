@@ -98,7 +98,8 @@ class Replayed(Picture):
         return titles
 
     def _sentence(self, drawing: _Drawing) -> str:
-        parts = [f"{self._title}: {drawing.summary}.", *(f"{title}." for title in self._titles())]
+        counted = "Ops that take no time do not count, and it ends when clients have their answers."
+        parts = [f"{self._title}: {drawing.summary}. {counted}", *(f"{title}." for title in self._titles())]
         parts += [f"{error_text(run.error)}." for run in drawing.runs if run.error]
         if self.forked is not None:
             parts.append(self._first())

@@ -337,6 +337,7 @@ def _count(events: Sequence[Event]) -> str:
 
 def _sentence(bands: Bands, looks: _Looks) -> str:
     idle = ", ".join(f"{band.look.label} {percent(band.idle)} idle" for band in bands.bands)
+    idle += ". From the first op to the end of the last; ops that take no time count, too"
     if looks.way.by_device:
         return f"Timeline of {_summary(bands)}. {idle}."
     counted = "; ".join(f"{one.label} {text}" for one, text in looks.counted(bands.trace))

@@ -17,6 +17,7 @@ import dtflab as tf
 from dtflab import viz
 from dtflab.cluster.replay import NotReplayable
 from dtflab.machine.clock import current
+from dtflab.viz.data import step_trace as trace
 from dtflab.viz.drawing import front_end, ticker
 from dtflab.viz.drawing.style import room
 from dtflab.viz.drawing.units import moment
@@ -79,6 +80,23 @@ def test_each_moment_has_a_sentence(picture):
                  "queue done has 6 elements", "The run ends."):  # fmt: skip
         assert text in says
     assert picture.tables[0][2][-1][1].endswith("The run ends.")
+
+
+def test_a_replay_and_a_timeline_say_why_they_count_differently():
+    with tf.Cluster(ps=1, worker=1, cpu=CPU, network=NETWORK, clock="virtual") as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            w = tf.get_variable("w", [50, 50], initializer=tf.ones_initializer())
+        with tf.device("/job:worker/task:0"):
+            loss = tf.reduce_sum(tf.matmul(w, tf.reshape(w, [50, 50])))
+        with tf.Session(cluster.target) as sess:
+            sess.run(w.initializer)
+            step = trace.read(sess.trace(loss))
+            timeline, replay = viz.timeline(sess.trace(loss)), viz.replay(loss, sess)
+    took = {event.name for event in step.events if event.duration > 0}
+    assert {kernel.name for kernel in replay.run.kernels} == took < {event.name for event in step.events}
+    assert 0 < step.total < 1e6 * replay.run.end, "the answer has a way to the client"
+    assert "ops that take no time count, too" in timeline.sentence
+    assert "Ops that take no time do not count, and it ends when clients have their answers." in replay.sentence
 
 
 def test_a_fork_is_drawn_below_the_original_with_its_first_difference(picture):

@@ -243,7 +243,10 @@ def test_of_many_transfers_the_largest_are_drawn():
 
 def test_says_what_it_shows():
     picture = viz.timeline(step(("a", 0, 600), ("b", 600, 1500)))
-    assert picture.sentence == "Timeline of one step, 1.50 ms: 2 ops on 1 device. worker:0 0% idle."
+    assert picture.sentence == (
+        "Timeline of one step, 1.50 ms: 2 ops on 1 device. worker:0 0% idle. "
+        "From the first op to the end of the last; ops that take no time count, too."
+    )
     assert "0.25 ms" in picture.svg and "b = NoOp\n900 µs, from 600 µs to 1.5 ms" in picture.svg
     assert picture.tables[0][2][1] == ["b", "NoOp", "worker:0", "thread 0", "600.0", "900.0"]
     assert picture.tables[-1] == ("By op", ("op", "times", "duration, µs"), [["NoOp", "2", "1500.0"]])
