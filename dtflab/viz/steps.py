@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dtflab.base import errors
 from dtflab.graph.node_names import told_apart
-from dtflab.runtime.steps import Record, Steps
+from dtflab.runtime.steps import Record, Standing, Steps
 from dtflab.viz.counters import MOST, counters, frames
 from dtflab.viz.drawing import front_end
 from dtflab.viz.drawing.palette import look, together
@@ -15,11 +15,12 @@ from dtflab.viz.drawing.picture import Table
 from dtflab.viz.drawing.svg import Markup, join, tag
 from dtflab.viz.drawing.tables import page
 
+NEAR = 60  # nodes of a large step that are drawn
 NO_SETS = "A real executor has no sets: it starts each op as soon as its inputs are there."
 
 
 def steps_html(steps: Steps) -> Markup:
-    """A step in hand: its nodes with their counters, and buttons that run its sets; of a large graph only tables."""
+    """A step in hand: its nodes with counters, and buttons that run its sets; of a large one the nodes where it stands."""
     return ShownSteps(steps).html()
 
 
@@ -32,7 +33,7 @@ class ShownSteps:
         self._head = str(steps).partition("\n")[0].capitalize()
         self._stood = "" if steps.error else self._head.removeprefix("Step")
         self._says = "" if self._is_table else frames(steps)[-1].says
-        self._table = _in_tables(steps, self._head, len(self._nodes)) if self._is_table else Markup("")
+        self._table = _in_tables(steps, self._head) if self._is_table else Markup("")
 
     @property
     def _is_table(self) -> bool:
@@ -49,19 +50,26 @@ class ShownSteps:
         return page(head, [NO_SETS], [], drawing=drawing)
 
 
-def _in_tables(steps: Steps, head: str, count: int) -> Markup:
-    """A step of `count` nodes as tables."""
+def _in_tables(steps: Steps, head: str) -> Markup:
+    """A step as tables; if it is a large one, with a picture of the nodes where it stands."""
     last = steps.records[-1] if steps.records else Record(0, [], [], [], [])
     now = last._replace(ready=steps.ready, waiting=steps.waiting)
+    near = _near(steps.nodes, last)
+    why = f"The picture shows {len(near)} of {len(steps.nodes)} nodes: what ran last, what is ready or asked, and then "
+    why += f"what waits for these; it has {NEAR} at most. For fewer, fetch less, as the loss of one worker."
     with together(node.device for node in steps.nodes):
-        remarks = [*_no_picture(count), *now.outlook.split("\n"), NO_SETS]
-        return page(head, remarks, _tables(last, steps.counts), unfolded=2)
+        remarks = [*[why] * bool(near), *now.outlook.split("\n"), NO_SETS]
+        drawing = Markup(counters(near).html) if near else None
+        return page(head, remarks, _tables(last, steps.counts), 0 if near else 2, drawing)
 
 
-def _no_picture(nodes: int) -> list[str]:
-    """The reason why there are only tables, if it is that the step is large."""
-    why = f"There is no picture: the step has {nodes} nodes, and a picture draws {MOST} at most."
-    return [f"{why} For fewer, fetch less: the loss of one worker, or a tensor on the way to it."] if nodes else []
+def _near(nodes: Sequence[Standing], last: Record) -> list[Standing]:
+    """The nodes of the last set, those that can go on, and those that wait for them, as far as they fit a page."""
+    ran = {one.name for one in last.ran}
+    here = [node for node in nodes if node.name in ran or node.state in ("ready", "asked")]
+    names = {node.name for node in here}
+    behind = [node for node in nodes if node.name not in names and not names.isdisjoint(node.sources)]
+    return [*sorted(here, key=lambda node: node.state != "ready"), *behind][:NEAR]
 
 
 def _of_still(kind: str, text: str) -> Markup:

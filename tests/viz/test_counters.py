@@ -206,11 +206,17 @@ def test_transfers_of_one_tensor_are_told_apart(begun):
     assert "receive weights0/read on worker:1: done" in counters(steps.nodes).svg
 
 
-def test_a_large_graph_is_shown_without_a_picture_and_says_why(begun):
+def test_of_a_large_graph_the_picture_shows_where_the_step_stands_and_says_so(begun):
     steps = begun(layers=3)
-    shown, count = steps_html(steps), len(steps.nodes)
-    assert count > MOST and "<svg" not in shown and "Other nodes that are not ready" in shown
-    assert f"the step has {count} nodes, and a picture draws {MOST} at most. For fewer, fetch less" in shown
+    count = len(steps.nodes)
+    for _ in range(3):
+        steps.next()
+    shown = steps_html(steps)
+    assert count > MOST and "Other nodes that are not ready" in shown and "<details open" not in shown
+    drawn = re.findall(r"<title>(.*?): (\w+)", shown.partition("<svg")[2])
+    assert f"The picture shows {len(drawn)} of {count} nodes: what ran last, what is ready or asked, and" in shown
+    assert {*map(readable, steps.ready)} <= {name for name, state in drawn if state == "ready"}
+    assert {state for _, state in drawn} >= {"done", "ready", "waits"} and len(drawn) <= 60
 
 
 def test_a_sentence_stays_short_in_a_large_step(begun):
