@@ -20,7 +20,7 @@ NO_SETS = "A real executor has no sets: it starts each op as soon as its inputs 
 
 
 def steps_html(steps: Steps) -> Markup:
-    """A step in hand: its nodes with counters, and buttons that run its sets; of a large one the nodes where it stands."""
+    """A step in hand: its nodes with counters, in a large one those where it stands, and buttons that run its sets."""
     return ShownSteps(steps).html()
 
 
