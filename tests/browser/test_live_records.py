@@ -36,7 +36,7 @@ def test_memory_answers_and_its_end_is_replayed(look, tmp_path):  # noqa: F811
     report = look(
         write(tmp_path / "memory.ipynb", *USED, "tf.reset_default_graph()", *freed_at_its_peak), "run",
         {"on": f"{PLOT} .entry", "do": "hover", "see": "c = ConcatV2", "shot": "lit"},
-        {"on": PLOT, "do": "hover", "see": "Drag or ← →: move in time"},
+        {"on": f"{PLOT} .dtf-said.above:text('Drag or')", "do": "hover", "see": "Drag or ← →: move in time"},
         {"on": f"{PLOT} svg", "do": "drag", "at": [0.2, 0.6], "to": [0.6, 0.6], "see": "GPU:0 holds"},
         {"on": PLOT, "do": "focus"},
         {"on": PLOT, "do": "press", "key": "p", "see": "variable w 4.00 MiB", "shot": "peak"},

@@ -28,6 +28,7 @@ export class Picture {
   readonly card = element("div", "dtf-card");
   readonly said = element("div", "dtf-said"); // read aloud when it changes
   private readonly still = { unit: 0, width: 0, height: 0 }; // pixels of a unit, units of its page
+  private rest = "";
   private readonly keys = new Map<string, () => void>();
 
   constructor(readonly root: HTMLElement, readonly from: { kernel?: string; picture?: string }) {
@@ -186,11 +187,14 @@ export class Picture {
   }
 
   say(text: string): void {
-    this.said.textContent = text;
+    this.said.textContent = text || this.rest;
   }
 
-  // Speak between the buttons and the drawing: the end of a tall drawing is outside the window.
-  speakAbove(): void {
+  // Speak between the buttons and the drawing: the end of a tall drawing is outside the window. Where nothing is said
+  // stands the `rest`.
+  speakAbove(rest = ""): void {
+    this.rest = rest;
+    this.say("");
     this.drawing.before(this.said);
     this.said.classList.add("above");
   }

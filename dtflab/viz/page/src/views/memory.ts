@@ -57,14 +57,13 @@ class Live {
       { label: "▼", key: "arrowdown", says: "The tensor below in the list", run: () => this.next(1) },
     );
     picture.on("escape", () => this.clear());
-    picture.hint("Drag or ← →: move in time · hover or ↑ ↓: a tensor's card · P: the peak · Esc: clear");
   }
 
   private gestures(): void {
     const { svg, picture } = this;
     svg.style.userSelect = "none"; // a drag moves the cursor
     for (const text of svg.querySelectorAll<SVGElement>("text")) text.style.pointerEvents = "none"; // a block is below its number
-    picture.speakAbove();
+    picture.speakAbove("Drag or ← →: move in time · hover or ↑ ↓: a tensor's card · P: the peak · Esc: clear");
     picture.redraws(() => {
       this.right = this.data.right + picture.widen();
       if (this.at >= 0) this.mark();
