@@ -182,11 +182,12 @@ class _Band:
         yield _box(x, y, width, wait.wants == "put")
         end = f"{wait.error}" if wait.error else "still waits" if wait.open else ""
         if end:
-            inside = text_width(end, 11) + 8 < width
-            at = {"x": x + width - 4, "class_": "s11 halo end b"} if inside else {"x": x + width + 4}
-            if not inside and x + width + 8 + text_width(end, 11, bold=True) > self.right:
-                at = {"x": x - 4, "class_": "s11 halo end b"}
-            yield tag("text", end, **{"y": y + 10, "class_": "s11 halo b"} | at)
+            inside = text_width(end, 11, bold=True) + 8 < width
+            before = inside or x + width + 8 + text_width(end, 11, bold=True) > self.right
+            on_grey = inside and wait.wants == "take"  # where a halo would cover the bar
+            at = x + width - 4 if inside else x - 4 if before else x + width + 4
+            class_ = f"s11 b{' end' * before}{' halo' * (not on_grey)}"
+            yield tag("text", end, x=at, y=y + 10, class_=class_, style=f"fill:{GREY.ink}" if on_grey else None)
 
 
 def _box(x: float, y: float, width: float, hatched: bool) -> Markup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ import pytest
 import dtflab as tf
 from dtflab.machine.clock import current
 from dtflab.viz.data import queue_history
+from dtflab.viz.drawing.palette import GREY
 from tests.viz.texts import texts as placed
 from tests.viz.watched import SVG, event, fits, held, seen_of, texts
 
@@ -52,6 +54,8 @@ def test_a_wait_that_ends_badly_says_how():
         event(1.0, "end", 0, 0, "take", "B", 3, error="CancelledError"),
     ]
     assert "CancelledError" in texts(tf.viz.queues(events))
+    (label,) = re.findall("<text[^>]*>CancelledError<", tf.viz.queues(events).svg)
+    assert "halo" not in label and f"fill:{GREY.ink}" in label, "its ground would cover the bar"
 
 
 def test_no_limit_and_a_capacity_far_away():
