@@ -339,7 +339,7 @@ def work(client):
         done = tf.FIFOQueue(20, tf.float32, shared_name="done")
     with tf.device(f"{client.device}/gpu:0"):
         x = tf.ones([300, 200])
-        loss = tf.reduce_mean(tf.square(tf.matmul(x, w, name="product") - 1.0), name="loss")
+        loss = tf.reduce_mean(tf.square(tf.matmul(x, w, name="ahead/MatMul_1") - 1.0), name="loss")
     with tf.device("/job:ps/task:0"):
         train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
     with tf.Session(client.target) as sess:
@@ -363,6 +363,8 @@ def test_a_run_is_stepped_through_and_forked(look, tmp_path):  # noqa: F811
         {"on": SCRUB, "do": "press", "key": "Home", "see": "Moment 0 of"},
         {"on": SCRUB, "do": "press", "key": "ArrowRight", "see": "Moment 1 of"},
         {"on": SCRUB, "do": "press", "key": "ArrowLeft", "see": "Moment 0 of"},
+        *[{"on": SCRUB, "do": "press", "key": "ArrowRight"}] * 18,
+        {"on": SCRUB, "do": "focus", "see": "runs ahead/MatMul_1 "},  # ahead/MatMul_1_grad/MatMul_1 is another one
         {"on": SCRUB, "do": "click", "at": [0.5, 0.5]},
         {"on": FORK, "do": "click", "see": "The first difference is at", "shot": "forked"},
         {"on": SCRUB, "do": "press", "key": "s", "shot": "wide"},

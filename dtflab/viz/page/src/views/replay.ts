@@ -417,9 +417,9 @@ class Live {
   // -- what is so at this moment ------------------------------------------------------------------------------
 
   private state(row: Row, end: number): string {
-    const { moments, texts } = this.data, at = this.at;
+    const { moments } = this.data, at = this.at;
     if (at > end) return "ended";
-    const name = (i: number) => texts[row.name[i]!]!.split("/").at(-1)!;
+    const name = (i: number) => this.short(row.name[i]!);
     const seen = row.from.filter((from) => from <= at).length;
     if (row.kind === "variable") return seen ? `version ${seen}` + (row.from[seen - 1] === at ? ` by ${name(seen - 1)}` : "") : "as it was";
     if (row.kind === "queue") return `${seen ? row.level[seen - 1] : 0}${row.capacity[0] ? ` of ${row.capacity[0]}` : ""} elements`;
@@ -432,6 +432,13 @@ class Live {
     });
     const waits = this.waiting(row).map(name);
     return [runs.length ? `runs ${runs.join(", ")}` : "idle", ...(waits.length ? [`waits: ${waits.join(", ")}`] : [])].join(" · ");
+  }
+
+  // The end of a name, of whole scopes, that no other name has.
+  private short(name: number): string {
+    const { texts } = this.data, parts = texts[name]!.split("/");
+    const ends = parts.map((_, i) => parts.slice(i).join("/")).reverse();
+    return ends.find((end) => !texts.some((text, i) => i !== name && `/${text}`.endsWith(`/${end}`))) ?? texts[name]!;
   }
 
   private going(row: Row): number[] {
