@@ -1,4 +1,4 @@
-// Built by npm run build from sources 827c71e5880c7d3a; edit those.
+// Built by npm run build from sources 045a1f9ff30e7e9d; edit those.
 var pe=`.dtf-picture:focus { outline: none; }
 .dtf-picture:focus-visible .dtf-drawing > svg { outline: 2px solid #0072b2; outline-offset: -2px; border-radius: 8px; }
 .dtf-page:has([data-live='steps']) .dtf-of-still { display: none; }
@@ -31,7 +31,7 @@ select.dtf-choices { flex: 1 1 26em; max-width: 42em; min-width: 0; text-overflo
 .dtf-said caption { text-align: left; font-weight: 600; }
 .dtf-said td, .dtf-said th { padding: 1px 14px 1px 0; text-align: left; }
 .dtf-said td.n { text-align: right; font-variant-numeric: tabular-nums; }
-.dtf-merged::before { content: ''; display: inline-block; width: 1px; height: 12px; margin: 0 6px -2px 8px; background: currentColor; }
+.dtf-merged::before { content: ''; display: inline-block; height: 12px; margin: 0 6px -2px 8px; border-left: 1px solid; }
 .dtf-plot { position: absolute; touch-action: pan-y; }
 .dtf-sliders-of-page { font: calc(13 / 12 * var(--dtf-size, 12px))/1.5 system-ui, sans-serif; margin: 0 0 6px; }
 .dtf-knob { display: grid; grid-template-columns: 9em minmax(8em, 20em) 7em 1fr; gap: 8px; align-items: center; }
