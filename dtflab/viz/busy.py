@@ -151,14 +151,8 @@ class _Drawing:
         one = look(row.device)
         yield tag("rect", x=self.left, y=y, width=self.right - self.left, height=_BAR, class_="whole")
         title = f"{one.label}: {duration(row.seconds * 1e6)} of {duration(self.whole * 1e6)}, {row.kernels:,} kernels"
-        yield tag(
-            "path",
-            tag("title", title),
-            d=self._area(row, y + _BAR),
-            class_="busy",
-            fill=one.colour.fill,
-            stroke=one.colour.rim,
-        )
+        colours = {"fill": one.colour.fill, "stroke": one.colour.rim}
+        yield tag("path", tag("title", title), d=self._area(row, y + _BAR), class_="busy", **colours)
 
     def _area(self, row: _Row, base: float) -> str:
         """The shares as steps above a base; those that are equal are one step."""

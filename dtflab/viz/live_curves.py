@@ -139,12 +139,8 @@ class Plan:
     @property
     def data(self) -> dict[str, Any]:
         """The place of the plot, its lines' looks and the words of its axes, for the front end."""
-        plot = {
-            "left": _LEFT + MARGIN,
-            "right": self.right + MARGIN,
-            "top": self.top + MARGIN,
-            "bottom": self.bottom + MARGIN,
-        }
+        sides = {"left": _LEFT, "right": self.right, "top": self.top, "bottom": self.bottom}
+        plot = {side: at + MARGIN for side, at in sides.items()}
         pens = [pen._asdict() for pen in self.pens]
         return {"plot": plot, "pens": pens, "value": self.labels.value, "over": self.labels.over}
 
@@ -161,12 +157,8 @@ class Plan:
             yield tag("text", f"{value:,.6g}", x=_LEFT - 6, y=y + 4, class_="s11 soft end")
         for value in _ticks(*across, self.right / 90) if xs else ():
             yield tag("text", f"{value:,.6g}", x=self._x(value, across), y=self.bottom + 16, class_="s11 soft mid")
-        yield tag(
-            "path",
-            d=f"M{number(_LEFT)} {number(self.top)}V{number(self.bottom)}H{number(self.right)}",
-            class_="axis",
-            fill="none",
-        )
+        axes = f"M{number(_LEFT)} {number(self.top)}V{number(self.bottom)}H{number(self.right)}"
+        yield tag("path", d=axes, class_="axis", fill="none")
         for pen, (_, line) in zip(self.pens, self.lines, strict=True):
             d = _path(
                 (self._x(x, across), None if y is None else self._y(y, up)) for x, y in zip(*line.since(0), strict=True)

@@ -314,7 +314,8 @@ class _Drawing:
         if row.kind == "device":
             one = look(row.device)
             x = marks.badge_width(one) + 6
-            label = shorten(one.label, self.left - x - 8, bold=True)
+            others = [look(each.device).label for each in self.rows[0]]
+            label = shorten(one.label, self.left - x - 8, bold=True, others=others)
             return join([marks.badge(one, 0, y - 2), tag("text", label, x=x, y=y + 11, class_="b")])
         text = tag("text", shorten(_words(row), self.left - 14), x=6, y=y + 12)
         return tag("g", tag("title", f"{row.kind} {row.label}"), text)

@@ -54,13 +54,9 @@ def _row(row: Row, number: Mapping[float, int], texts: Numbers) -> dict[str, Any
     """A row: `from` and `to` of what is in it, with a name, and what else its kind has."""
     base = {"kind": row.kind, "look": colours(look(row.device)), "label": row.label}
     if row.kind == "device":
-        found = columns(
-            ("n", "ready", "from", "to", "name"),
-            [
-                (n, number[k.ready], number[k.started], number[k.ended], texts.of(readable(k.name)))
-                for n, k in row.items
-            ],
-        )
+        times = {n: (number[k.ready], number[k.started], number[k.ended]) for n, k in row.items}
+        kernels = [(n, *times[n], texts.of(readable(k.name))) for n, k in row.items]
+        found = columns(("n", "ready", "from", "to", "name"), kernels)
     elif row.kind == "link":
         found = columns(
             ("n", "from", "to", "name", "bytes"),

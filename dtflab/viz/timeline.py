@@ -258,15 +258,8 @@ def _freight(bands: Bands, transfer: Transfer, row: Row) -> Markup:
 
 
 _OP = (tag("rect", x=0, y=3, width=28, height=12, rx=2.5, style="fill:var(--soft)"), "op")
-_MERGED = (
-    tag(
-        "path",
-        d="M3 3v12h1v-12zM8 3v12h2v-12zM14 3v12h1v-12zM20 3v12h4v-12z",
-        class_="merged",
-        style="fill:var(--soft)",
-    ),
-    "several bars in one pixel",
-)
+_THIN = "M3 3v12h1v-12zM8 3v12h2v-12zM14 3v12h1v-12zM20 3v12h4v-12z"
+_MERGED = (tag("path", d=_THIN, class_="merged", style="fill:var(--soft)"), "several bars in one pixel")
 _PART = (tag("rect", x=0, y=3, width=28, height=12, rx=2.5, class_="part", style="fill:var(--soft)"), "part of an op")
 _SENT = (
     tag("rect", x=0.5, y=3.5, width=27, height=11, rx=2.5, class_="sent", style="fill:var(--soft);stroke:var(--soft)"),

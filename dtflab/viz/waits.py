@@ -337,15 +337,8 @@ _HEADS = ("who", "its state", "waits for", "its state", "what is waited for", "i
 def _rows(found: WaitsFor) -> list[list[str]]:
     pairs = {(circle[i - 1], key) for circle in found.circles for i, key in enumerate(circle)}
     ends = {arrow.source for arrow in found.arrows}
-    rows = [
-        [
-            *_two(found.waiters[a.source]),
-            *_two(found.waiters[a.target]),
-            a.what,
-            "yes" * ((a.source, a.target) in pairs),
-        ]
-        for a in found.arrows
-    ]
+    ways = [(found.waiters[a.source], found.waiters[a.target], a.what, (a.source, a.target)) for a in found.arrows]
+    rows = [[*_two(one), *_two(other), what, "yes" * (pair in pairs)] for one, other, what, pair in ways]
     nobody = [w for w in found.waiters.values() if w.kind == "queue" and w.key not in ends]
     return rows + [[*_two(waiter), "nobody", "", "", ""] for waiter in nobody]
 

@@ -197,41 +197,22 @@ class _Chart:
             if moment != before:
                 yield tag("text", moment, x=_LEFT - 12, y=self._y(i) + 4, class_="s11 soft end")
             before = moment
-            hit = tag(
-                "rect",
-                x=_LEFT - 8,
-                y=self._y(i) - 18,
-                width=self.width - _LEFT + 8,
-                height=_ROW - 2,
-                rx=3,
-                fill_opacity=0,
-                class_="hit",
-            )
+            place = {"x": _LEFT - 8, "y": self._y(i) - 18, "width": self.width - _LEFT + 8, "height": _ROW - 2}
+            hit = tag("rect", rx=3, fill_opacity=0, class_="hit", **place)
             title = tag("title", self._tooltip(row))
             yield tag("g", title, hit, *self._arrow(row, self._y(i)), class_="message")
 
     def live(self) -> dict[str, Any]:
         """The data of the view `wire`: of each arrow its ends, what it says and what its card says."""
         start = self.rows[0].at
-        messages = []
+        messages: list[dict[str, Any]] = []
         for i, row in enumerate(self.drawn):
             source, ends = self._ends(row)
             ways = [(end, source) for end in ends] if row.answer else [(source, end) for end in ends]
-            messages.append(
-                {
-                    "ways": ways,
-                    "y": self._y(i),
-                    "colour": self._colour(row),
-                    "says": _says(row, start),
-                    "card": _card(row, start),
-                }
-            )
-        return {
-            "view": "wire",
-            "messages": messages,
-            "before": "Nothing has been called yet.",
-            "span": [_LEFT, self.width],
-        }
+            words = {"says": _says(row, start), "card": _card(row, start)}
+            messages.append({"ways": ways, "y": self._y(i), "colour": self._colour(row)} | words)
+        before, span = "Nothing has been called yet.", [_LEFT, self.width]
+        return {"view": "wire", "messages": messages, "before": before, "span": span}
 
     def _ends(self, row: _Arrow) -> tuple[float, list[float]]:
         """Where the callers' end of an arrow is, and its other ends; among those that share a column, next to it."""

@@ -99,6 +99,22 @@ def test_a_replay_and_a_timeline_say_why_they_count_differently():
     assert "Ops that take no time do not count, and it ends when clients have their answers." in replay.sentence
 
 
+def test_rows_of_a_narrow_picture_have_names_that_differ():
+    viz.style("projector")
+    try:
+        with tf.Cluster(ps=1, worker=3, gpu="K40", clock="virtual") as cluster, tf.Graph().as_default():
+            ones = []
+            for task in range(3):
+                with tf.device(f"/job:worker/task:{task}/gpu:0"):
+                    ones.append(tf.matmul(tf.ones([50, 50]), tf.ones([50, 50])))
+            with tf.Session(cluster.target) as sess:
+                svg = viz.replay(ones, sess).svg
+    finally:
+        viz.style("default")
+    names = re.findall(r'class="b"[^>]*>([^<]*(?:GPU|…)[^<]*)<', svg)
+    assert len(names) == len({*names}) == 3
+
+
 def test_a_fork_is_drawn_below_the_original_with_its_first_difference(picture):
     at = picture.run.end / 2
     fork = picture.fork(at, kill="worker:1")
