@@ -24,7 +24,7 @@ def shorter(name: str) -> Iterator[str]:
 
 
 def forms(names: Iterable[str]) -> dict[str, list[str]]:
-    """The forms of each of the names that are shown together, for ever less room.
+    """The forms of each of the names that are shown together, in ever less room.
 
     A name loses scopes as long as no other name ends so; then it is cut where its neighbours are the same.
     """

@@ -149,7 +149,7 @@ def shorten(text: str, room: float, size: float = 12.0, bold: bool = False, othe
 
 
 def _cuts(text: str, room: float, size: float, bold: bool) -> list[list[str]]:
-    """What each way to cut a text keeps: first beginnings and ends of 3 : 2 letters, at last parts of the middle."""
+    """The parts that each way to cut a text keeps: first beginnings and ends of 3 : 2 letters, at last middles."""
     ends = [0.0, *itertools.accumulate(text_width(letter, size, bold) for letter in text)]
     dots, n = text_width("…", size, bold), len(text)
 
