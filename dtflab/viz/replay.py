@@ -98,7 +98,7 @@ class Replayed(Picture):
         return titles
 
     def _sentence(self, drawing: _Drawing) -> str:
-        counted = "Ops that take no time do not count, and it ends when clients have their answers."
+        counted = "It ends when clients have their answers."
         parts = [f"{self._title}: {drawing.summary}. {counted}", *(f"{title}." for title in self._titles())]
         parts += [f"{error_text(run.error)}." for run in drawing.runs if run.error]
         if self.forked is not None:
@@ -256,8 +256,8 @@ class _Drawing:
 
     def _summary(self, left_out: str) -> str:
         run = self.runs[0]
-        text = f"{plural(len(run.kernels), 'op')} and {plural(len(run.messages), 'message')} in {_time(run.end)} of "
-        return f"{text}virtual time" + (f" ({left_out} are drawn)" if left_out else "")
+        text = f"{plural(len(run.kernels), 'op')} (those that take time) and {plural(len(run.messages), 'message')}"
+        return f"{text} in {_time(run.end)} of virtual time" + (f" ({left_out} are drawn)" if left_out else "")
 
     @property
     def _bottom(self) -> float:

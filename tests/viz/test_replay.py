@@ -96,7 +96,8 @@ def test_a_replay_and_a_timeline_say_why_they_count_differently():
     assert {kernel.name for kernel in replay.run.kernels} == took < {event.name for event in step.events}
     assert 0 < step.total < 1e6 * replay.run.end, "the answer has a way to the client"
     assert "ops that take no time count, too" in timeline.sentence
-    assert "Ops that take no time do not count, and it ends when clients have their answers." in replay.sentence
+    assert f"{len(took)} ops (those that take time) and " in replay.sentence and "those that take time" in replay.svg
+    assert "It ends when clients have their answers." in replay.sentence
 
 
 def test_rows_of_a_narrow_picture_have_names_that_differ():
