@@ -14,7 +14,7 @@ from dtflab.cluster.chaos import chaos
 from dtflab.cluster.chaos_options import KINDS, short
 from dtflab.cluster.faults import METHODS
 from dtflab.notebook.arguments import argument, magic, words
-from dtflab.notebook.cluster_magic import cluster_named, clusters_by_name
+from dtflab.notebook.cluster_magic import NAME, cluster_named, clusters_by_name
 from dtflab.notebook.magics import DtfMagics
 from dtflab.notebook.task_cell import run_cell
 
@@ -47,12 +47,7 @@ class ChaosMagics(Magics):
     @_fault("drop", "RecvTensor:0.1", "lose calls of a method between tasks, with this probability")
     @_fault("partition", "ps|worker:2", "lose all calls between groups of tasks; put them in quotes")
     @argument("--seed", type=int, default=0, help="the seed that decides which calls are lost (default: 0)")
-    @argument(
-        "--name",
-        default="cluster",
-        help="the cluster's name, or the Python variable that holds it",
-        values=clusters_by_name,
-    )
+    @NAME
     @line_cell_magic
     def dtf_chaos(self, line: str, cell: str) -> None:
         """Run a cell while tasks of the cluster fail, then show what happened.

@@ -194,6 +194,11 @@ def clusters_by_name(magics: Any) -> dict[str, Cluster]:
     return {**{name: it for name, it in named if not it.is_stopped}, **lines.clusters}
 
 
+NAME = argument(
+    "--name", default="cluster", help="the cluster's name, or the Python variable that has it", values=clusters_by_name
+)
+
+
 def cluster_named(magics: Any, name: str, option: str = "--name") -> Cluster:
     """The cluster of that name, of `%dtf_cluster` or of Python; UsageError that names those there are."""
     every = clusters_by_name(magics)

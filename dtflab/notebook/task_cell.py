@@ -26,7 +26,7 @@ from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.engines import RunningTask
 from dtflab.graph import device_spec, scopes
 from dtflab.notebook.arguments import argument, magic, words
-from dtflab.notebook.cluster_magic import cluster_named, clusters_by_name
+from dtflab.notebook.cluster_magic import NAME, cluster_named, clusters_by_name
 from dtflab.notebook.magics import DtfMagics
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import Session, open_sessions
@@ -94,12 +94,7 @@ class TaskMagics(Magics):
     @magic
     @argument("--on", default="", help="a task: worker:0 or /job:worker/task:0", values=_tasks)
     @argument("--trace", action="store_true", help="show timelines of its last steps below")
-    @argument(
-        "--name",
-        default="cluster",
-        help="the cluster's name, or the Python variable that holds it",
-        values=clusters_by_name,
-    )
+    @NAME
     @line_cell_magic
     def dtf_run(self, line: str, cell: str) -> None:
         """Run a cell on one task: within its device, with `sess`, a session with its server.
