@@ -73,7 +73,8 @@ class ResourceMgr:
 
     def items(self) -> list[tuple[str, str, Any]]:
         """All resources as (container, name, resource)."""
-        return [(c, n, r) for c, rs in self._containers.items() for (_, n), r in rs.items()]
+        with self._lock:  # steps of other clients may be making some
+            return [(c, n, r) for c, rs in self._containers.items() for (_, n), r in rs.items()]
 
 
 def _close(resource: Any) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 import threading
 
 import pytest
@@ -38,6 +39,23 @@ def test_many_make_one(resources):
         return resources.lookup_or_create("", "a", Thing, Thing)
 
     assert len(set(in_threads(8, make))) == 1
+
+
+def test_all_are_listed_while_others_are_made(resources):
+    """A check looks at them while it watches one client and another one begins."""
+
+    def make_or_list(lists):
+        for i in range(5000 * (not lists)):
+            resources.lookup_or_create("", str(i), Thing, Thing)
+        while lists and len(resources.items()) < 5000:
+            pass
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        assert in_threads(2, make_or_list) == [None, None]
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_what_is_not_there(resources):
