@@ -62,14 +62,30 @@ def test_one_lock_for_all_makes_jobs_wait_for_gpus_that_they_do_not_need():
     assert score == 8 and "a job for GPUs 2 and 3 does not run" in score.text
 
 
-@pytest.mark.parametrize("name", ["takes_both_at_once", "takes_as_named"])
-def test_without_one_order_for_all_there_are_few_points(name):
-    assert mark(find(Q2), wrong_answers(find(Q2))[name]) <= 3
+@pytest.mark.parametrize(
+    ("name", "points"),
+    [
+        ("takes_one_twice", 0),  # no job ever ends
+        *((name, 5) for name in ("takes_both_at_once", "takes_as_named", "orders_some_only")),
+        *((name, 7) for name in ("keeps_a_token", "gives_both_to_one", "makes_other_tokens", "swaps_the_tokens")),
+        *((name, 7) for name in ("works_without", "works_twice")),
+        *((name, 8) for name in ("takes_those_of_others", "waits_for_other_jobs")),
+    ],
+)
+def test_a_mistake_costs_the_points_of_its_own_check_alone(name, points):
+    assert mark(find(Q2), wrong_answers(find(Q2))[name]) == points
 
 
-@pytest.mark.parametrize("name", ["makes_other_tokens", "swaps_the_tokens"])
-def test_tokens_that_are_not_those_taken_cost_what_giving_back_is_worth(name):
-    assert mark(find(Q2), wrong_answers(find(Q2))[name]) == 7
+def test_a_job_that_works_early_is_seen_though_its_queues_are_empty_soon():
+    """While it works, its tokens are taken: only a job whose second token is missing shows that it does not wait."""
+    ordered = in_order(lambda k: k)
+
+    def early(tokens, i, j, work):
+        result = work()
+        return ordered(tokens, i, j, lambda: tf.identity(result))
+
+    score = tf.grade(Q2, early)
+    assert score == 7 and "worked though the token of GPU" in score.text
 
 
 def test_what_a_job_does_too_early_is_told():

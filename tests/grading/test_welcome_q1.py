@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 import dtflab as tf
+from dtflab.grading.catalogue import find
 from dtflab.machine.clock import REAL
+from tests.grading.answers import mark, wrong_answers
 
 Q1 = "welcome/q1"
 
@@ -125,8 +127,53 @@ def anew_each_time(counter):
 @pytest.mark.parametrize("add", [in_the_graph, grouped, in_python, anew_each_time])
 def test_an_addition_that_may_be_lost_loses_marks_even_if_none_was_lost(add, use_resource):
     score = tf.grade(Q1, by_assigning(add, use_resource))
-    assert score == 3 and "worker 0 wrote the counter with an op that does not add" in score.text, score.text
+    assert score == 4 and "worker 0 wrote the counter with an op that does not add" in score.text, score.text
     assert score.text.count("Hint:") == 1 and "adding 1 and assigning the sum are three steps" in score.text
+
+
+@pytest.mark.parametrize(
+    ("name", "points"),
+    [
+        ("one_worker_does_all", 2),  # nothing happens at the same time, and so the value shows nothing
+        *((name, 4) for name in ("adds_in_several_ops", "one_after_another")),
+        *((name, 5) for name in ("each_counts_alone", "has_several_counters", "chief_only_looks_on")),
+        *((name, 7) for name in ("initializes_in_each", "reads_too_early", "returns_a_list", "adds_another_number")),
+        *((name, 8) for name in ("adds_in_one_go", "adds_once_too_few", "asks_one_server", "puts_it_on_a_worker")),
+    ],
+)
+def test_a_mistake_costs_what_it_spoils(name, points):
+    assert mark(find(Q1), wrong_answers(find(Q1))[name]) == points
+
+
+def test_workers_that_add_more_often_than_they_should_lose_marks():
+    def twice_as_often(workers, steps):
+        return with_a_setter(workers, 2 * steps)
+
+    score = tf.grade(Q1, twice_as_often)
+    assert score == 8 and "each worker should add" in score.text
+
+
+def test_a_client_that_has_two_servers_add_in_turn_loses_marks():
+    """Workers 0 and 1 by one client, the others by their own: not all add at the same time."""
+
+    def add(target, steps):
+        with tf.Graph().as_default(), tf.device("/job:ps/task:0"):
+            step = tf.assign_add(tf.Variable(0, name="counter"), 1)
+            with tf.Session(target) as sess:
+                for _ in range(steps):
+                    sess.run(step)
+
+    def answer(workers, steps):
+        with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default(), tf.device("/job:ps/task:0"):
+            counter = tf.Variable(0, name="counter")
+            with tf.Session(cluster.target) as sess:
+                sess.run(counter.initializer)
+                cluster.run(lambda client: client.index < 2 or add(client.target, steps))
+                for worker in range(min(2, workers)):
+                    add(cluster.client("worker", worker).target, steps)
+                return sess.run(counter)
+
+    assert not tf.check(Q1, "all_add", {"count_together": answer})
 
 
 @pytest.mark.parametrize("given", [None, 30, "30"])
