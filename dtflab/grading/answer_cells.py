@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _MOST = 20_000  # characters of a cell that are shown to people
 
@@ -18,8 +18,22 @@ def cell_of(code: Sequence[str], name: str) -> int:
 def shown(code: Sequence[str], name: str) -> str:
     """The code of the cell that defines `name`, for people; empty if there is none."""
     number = cell_of(code, name)
-    cell = code[number - 1].strip("\n") if number else ""
-    return cell if len(cell) <= _MOST else f"{cell[:_MOST]}\n… and {len(cell) - _MOST:,} characters more"
+    return _cut(code[number - 1].strip("\n"), _MOST) if number else ""
+
+
+def others(code: Sequence[str], names: Iterable[str]) -> dict[int, str]:
+    """The other cells than those that define `names`, for people, by number; the first of them if they are long."""
+    found: dict[int, str] = {}
+    left, answers = _MOST, {cell_of(code, name) for name in names}
+    for number, cell in enumerate(code, 1):
+        if number not in answers and (text := cell.strip()) and left > 0:
+            found[number] = _cut(text, left)
+            left -= len(text)
+    return found
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}\n… and {len(text) - most:,} characters more"
 
 
 def is_stub(cell: str, name: str) -> bool:

@@ -29,7 +29,7 @@ from typing import IO, Any, NamedTuple
 
 from dtflab.grading import answering, catalogue, judge, report_pages as pages, tampering
 from dtflab.grading.meter import Meter, used
-from dtflab.grading.questions import Check, Question
+from dtflab.grading.questions import Question
 from dtflab.machine.clock import REAL, Event
 
 STOPPED = "stopped after"  # what is said of a cell that took too long begins with it
@@ -111,17 +111,13 @@ def _answer(id: str, namespace: dict[str, Any], order: Order, tell: Teller, aske
 def _judge(question: Question, namespace: dict[str, Any], order: Order, tell: Teller) -> None:
     """Send the report, or the grader's own failure, which costs other questions nothing."""
     try:
-        begins = functools.partial(_tell_check, tell)
-        report = judge.judge(question, namespace, order.seed, order.student, math.inf, begins)
+        seed, student = order.seed, order.student
+        report = judge.judge(question, namespace, seed, student, math.inf, lambda check: tell("check", check.name))
         tell("report", pages.sent(report))
     except Exception as error:
         if not judge.is_own(error):
             raise
         tell("broken", question.id, judge.line_of(error))
-
-
-def _tell_check(tell: Teller, check: Check) -> None:
-    tell("check", check.name)
 
 
 @contextlib.contextmanager

@@ -82,6 +82,7 @@ class Graded:
     output: str = ""
     seconds: float = 0.0
     answers: dict[str, str] = field(default_factory=dict)  # the code of each, by the question's id
+    others: dict[int, str] = field(default_factory=dict)  # the other cells, by number
     counts: bool = True  # not another file of the same student
     handed_in: bool = True
     was_run: bool = True  # else there was no process for it, or no processor: another time it may have one
@@ -99,12 +100,14 @@ class Graded:
 def none(submission: Submission, questions: Sequence[Question], why: str, code: Sequence[str] = ()) -> Graded:
     """No points for a file that can't be graded."""
     lost = [_lost(question, "Not judged: the file could not be graded.") for question in questions]
-    return Graded(submission, lost, failed=why, answers=written(code, questions))
+    return Graded(submission, lost, [], why, "", 0.0, *written(code, questions))
 
 
-def written(code: Sequence[str], questions: Sequence[Question]) -> dict[str, str]:
-    """The code of the answers in a file, by the questions' ids."""
-    return {question.id: answer_cells.shown(code, question.answer) for question in questions}
+def written(code: Sequence[str], questions: Sequence[Question]) -> tuple[dict[str, str], dict[int, str]]:
+    """The code of the answers in a file, by the questions' ids, and of its other cells, by their numbers."""
+    names = {question.id: question.answer for question in questions}
+    answers = {id: answer_cells.shown(code, name) for id, name in names.items()}
+    return answers, answer_cells.others(code, names.values())
 
 
 def _lost(question: Question, why: str, crashed: bool = False, broken: bool = False) -> Report:
@@ -321,8 +324,8 @@ class _Work:
         more = [f"… and {len(notes) - _NOTES} more."] if len(notes) > _NOTES else []
         ended = why if missing else _BUSY if starved else ""
         failed = " ".join(filter(None, [ended, *_broken(reports)]))
-        answers = written(self.code, list(self.questions.values()))
-        graded = Graded(self.submission, reports, notes[:_NOTES] + more, failed, self.output, took, answers)
+        code = written(self.code, list(self.questions.values()))
+        graded = Graded(self.submission, reports, notes[:_NOTES] + more, failed, self.output, took, *code)
         graded.was_run = not starved  # it may be again, with --resume
         return graded
 

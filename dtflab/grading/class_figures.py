@@ -150,7 +150,7 @@ class Class(NamedTuple):
             for one, report in reports
             for name, result in _mistakes(report).items()
         )
-        asked = _asked([report for _, report in reports])
+        asked = Counter(report.question.id for _, report in reports)  # students
         found = [Made(questions[id], name, where, asked[id]) for (id, name), where in shown.items()]
         return sorted(found, key=lambda made: (_LAST.get(made.name, 0), -len(made.shown)))
 
@@ -183,11 +183,6 @@ def remarks(one: Graded) -> list[str]:
     ends = [(report.question.answer, no_end(report)) for report in one.reports if one.handed_in and not one.failed]
     said = {"", ABSENT} if one.notes else {""}
     return [*one.notes, *(f"{answer}: {how}." for answer, how in ends if how not in said)]
-
-
-def _asked(reports: Sequence[Report]) -> Counter[str]:
-    """How many students were asked each question, by its id."""
-    return Counter(report.question.id for report in reports)
 
 
 def _mistakes(report: Report) -> dict[str, Result]:

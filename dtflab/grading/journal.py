@@ -136,10 +136,7 @@ def _data(graded: Graded) -> dict[str, Any]:
     return {
         "student": graded.submission.student,  # for people: the key says whose it is
         "reports": [pages.sent(report) for report in graded.reports],
-        "notes": graded.notes,
-        "failed": graded.failed,
-        "output": graded.output,
-        "seconds": graded.seconds,
+        **{name: getattr(graded, name) for name in ("notes", "failed", "output", "seconds")},
     }
 
 
@@ -148,8 +145,8 @@ def _graded(work: Work, found: Any) -> Graded | None:
     try:
         reports = [pages.report_of(*pair) for pair in zip(found["reports"], work.questions, strict=True)]
         notes, failed, output = [str(note) for note in found["notes"]], str(found["failed"]), str(found["output"])
-        answers = batch.written(work.code, work.questions)
-        return Graded(work.submission, reports, notes, failed, output, float(found["seconds"]), answers)
+        code = batch.written(work.code, work.questions)
+        return Graded(work.submission, reports, notes, failed, output, float(found["seconds"]), *code)
     except (KeyError, TypeError, ValueError):
         return None
 

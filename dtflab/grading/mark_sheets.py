@@ -48,11 +48,8 @@ def _data(one: Graded) -> dict[str, Any]:
         "student": one.submission.student,
         "assignment": one.submission.assignment,
         "timestamp": one.submission.timestamp,
-        "counts": one.counts,
-        "failed": one.failed,
-        "notes": one.notes,
+        **{name: getattr(one, name) for name in ("counts", "failed", "notes", "output")},
         "seconds": round(one.seconds, 2),
-        "output": one.output,
         **one.score.json,
     }
 

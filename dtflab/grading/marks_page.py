@@ -7,7 +7,7 @@ scripts and requests in any case. An example of a mistake names no student, beca
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 from dtflab.base.grouping import grouped
@@ -211,24 +211,33 @@ def _first(one: Graded) -> str:
 def _reports(numbered: Sequence[tuple[int, Graded]]) -> Iterator[Markup]:
     yield tag("h2", "Reports")
     yield tag("p", _COUNTED, class_="soft")
-    yield from (_article(number, one) for number, one in numbered)
+    common = _common([one for _, one in numbered])
+    yield from (_article(number, one, common) for number, one in numbered)
 
 
-def _article(number: int, one: Graded) -> Markup:
+def _common(all_graded: Sequence[Graded]) -> set[tuple[str, str]]:
+    """The cells that most files of an assignment have, with its name: those of the exercise, which a teacher knows."""
+    files = Counter(one.submission.assignment for one in all_graded if one.others)
+    cells = Counter((one.submission.assignment, cell) for one in all_graded for cell in {*one.others.values()})
+    return {cell for cell, count in cells.items() if files[cell[0]] < 2 * count > 2}
+
+
+def _article(number: int, one: Graded, common: Container[tuple[str, str]]) -> Markup:
     title = tag("h3", _name(one.submission.student), f" · {points_of(one)}")
     where = tag("span", _name(one.submission.assignment), class_="soft")
     notes = [tag("p", note, class_="failed" if one.failed else None) for note in notes_on(one)]
     reports = [] if NOTHING in one.notes else [_beside(report, one) for report in one.reports]
     head = tag("header", title, where, _TOP)
-    return tag("article", head, *notes, *reports, *_printed(one.output.strip()), id=f"file-{number}")
+    parts = *notes, *reports, *_own(one, common), *_printed(one.output.strip())
+    return tag("article", head, *parts, id=f"file-{number}")
 
 
 def _beside(report: Report, one: Graded) -> Markup:
-    """A report with the code next to it; below them the picture."""
+    """A report with the picture and the code next to it."""
     table = tag("div", pages.table(report), style=pages.ROOT)
     code = _answer(report.question.answer, one.answers.get(report.question.id, ""))
     picture = [_scrolled(f"Picture of {report.question.id}", drawn)] if (drawn := pages.drawn(report)) else []
-    return tag("div", table, *code, *picture, class_="beside")
+    return tag("div", table, *([tag("div", *shown)] if (shown := [*picture, *code]) else []), class_="beside")
 
 
 def _answer(name: str, code: str) -> Iterator[Markup]:
@@ -237,6 +246,15 @@ def _answer(name: str, code: str) -> Iterator[Markup]:
         words = tag("summary", f"The cell of {name}: {plural(lines, 'line')}")
         is_open = "open" if lines <= _FOLDED else None
         yield tag("details", words, tag("pre", code), class_="code", open=is_open)
+
+
+def _own(one: Graded, common: Container[tuple[str, str]]) -> Iterator[Markup]:
+    """The file's other code, folded: what kills a grader or spies stands there."""
+    cells = [(n, cell) for n, cell in one.others.items() if (one.submission.assignment, cell) not in common]
+    if cells:
+        shown = (part for number, cell in cells for part in (tag("div", f"cell {number}"), tag("pre", cell)))
+        words = f"{plural(len(cells), 'cell')} that few files have"
+        yield tag("details", tag("summary", words), *shown, class_="printed")
 
 
 def _printed(output: str) -> Iterator[Markup]:

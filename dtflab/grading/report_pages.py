@@ -142,9 +142,7 @@ def drawn(report: Report) -> Markup:
 
 def _row(report: Report, result: Result) -> Markup:
     mark = badge(result.passed, " ".join(_words(result)))
-    lines = [tag("div", result.check.title)]
-    for note in _notes(report, result):
-        lines.append(_note(note))
+    lines = [tag("div", result.check.title), *map(_note, _notes(report, result))]
     cells = (mark, _points(result), join(lines))
     return tag("tr", *(tag("td", cell, style=CELL) for cell in cells))
 
@@ -181,10 +179,7 @@ def data(report: Report) -> dict[str, Any]:
         "id": report.question.id,
         "points": report.points,
         "max": report.question.points,
-        "next_step": report.next_step,
-        "seed": report.seed,
-        "student": report.student,
-        "versions": report.versions,
+        **{name: getattr(report, name) for name in ("next_step", "seed", "student", "versions")},
         "checks": [_check_data(result) for result in report.results],
     }
 

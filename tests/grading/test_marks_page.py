@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -189,6 +190,34 @@ def test_of_several_assignments_there_is_a_list_that_leads_to_each(some):
     assert "Assignments: " in page and "Assignments: " not in html(some)
 
 
+def test_the_code_that_is_a_files_own_stands_below_its_reports():
+    shared = {1: "import dtflab", 3: 'dtflab.grade("placement/q1")'}
+    files = [file(name) for name in ("ada", "bob", "cyd")]
+    for one in files:
+        one.others = {**shared}
+    files[2].others |= {4: "os.kill(0, 9)", 2: "open('<seed>')"}
+    killed = batch.none(Submission(Path("x"), "dan", "ex1", ""), [Q1], "It was killed.", ["spy()", WRITTEN, "pass"])
+    other = batch.none(Submission(Path("x"), "eve", "ex2", ""), [Q1], "It was killed.", ["import dtflab"])
+    shown = [articles_words(html([*files, killed, other]), number) for number in range(5)]
+    assert ["few files" in words for words in shown] == [False, False, True, True, True]
+    assert "2 cells that few files have cell 4 os.kill(0, 9) cell 2 open('<seed>')" in shown[2]
+    assert "2 cells that few files have cell 1 spy() cell 3 pass" in shown[3] and shared[3] not in shown[2]
+    assert "1 cell that few files have cell 1 import dtflab" in shown[4], "no other file of ex2 has it"
+
+
+def articles_words(page, number):
+    article = page.partition(f'id="file-{number}"')[2].partition("</article>")[0]
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", article)).split())
+
+
+def test_next_to_a_report_stand_its_picture_and_its_code():
+    taken = file("ada")
+    taken.reports = [judge(Q1, {Q1.answer: spread}, "0", "ada")]
+    _, _, beside = html([taken]).partition('<div class="beside">')
+    table, picture, code = (beside.index(part) for part in ("<table", "<img", "<details"))
+    assert table < picture < code < beside.index("</article>")
+
+
 class Links(HTMLParser):
     """The names of elements, the ids, and where links lead."""
 
@@ -221,7 +250,8 @@ HOSTILE = "<b onclick=x>\n\u202e</style><script>alert(1)</script><img src=http:/
 def test_nothing_that_a_submission_says_is_html(some):
     plain = Links(html(some))
     some += [file(HOSTILE, [TYPES], assignment=HOSTILE, message=HOSTILE, output=HOSTILE, code=HOSTILE)]
-    some[-1].output, some[-1].notes = HOSTILE, [HOSTILE]
+    some[-1].output, some[-1].notes, some[-1].others = HOSTILE, [HOSTILE], {1: HOSTILE}
+    plain.found |= {"details"}
     some += [batch.none(Submission(Path(HOSTILE), HOSTILE, HOSTILE, ""), [Q1], HOSTILE)]
     page = Links(html(some))
     assert page.found == plain.found and page.open == [] and page.links <= page.ids
@@ -306,3 +336,10 @@ def test_the_last_cell_counts_and_a_long_one_is_cut():
     assert answer_cells.shown(["f = 1", "\n\nf = 2\n"], "f") == "f = 2"
     long = answer_cells.shown(["f = 1\n" + "#" * 30_000], "f")
     assert long.endswith("\n… and 10,006 characters more") and answer_cells.shown(["g = 1"], "f") == ""
+
+
+def test_of_the_other_cells_there_is_as_much_as_people_read():
+    assert answer_cells.others(["a", "f = 1", " \n", "\nb\n"], ["f"]) == {1: "a", 4: "b"}
+    many = answer_cells.others(["#" * 19_990, "f = 1", "#" * 20, "c", "d"], ["f"])
+    assert [*many] == [1, 3] and many[3] == "#" * 10 + "\n… and 10 characters more"
+    assert answer_cells.others(["#" * 20_000], []) == {1: "#" * 20_000}
