@@ -85,7 +85,7 @@ def test_a_job_that_works_early_is_seen_though_its_queues_are_empty_soon():
         return ordered(tokens, i, j, lambda: tf.identity(result))
 
     score = tf.grade(Q2, early)
-    assert score == 7 and "worked though the token of GPU" in score.text
+    assert score == 7 and "ran though the token of GPU" in score.text
 
 
 def test_what_a_job_does_too_early_is_told():

@@ -365,15 +365,11 @@ def own_steps(answer: Any, random: Random) -> None:
 @q1.check("The value at the end counts what all workers have added, with one worker, too", points=3)
 def value(answer: Any, random: Random) -> None:
     workers, steps = random.randint(3, 4), random.randint(5, 15)
-    for slow in (0, workers - 1):  # who ends last
-        _demand_all(_run(answer, workers, steps, slow))
-    _demand_all(_run(answer, 1, steps))
-
-
-def _demand_all(seen: Seen) -> None:
-    _demand_once(seen)
-    _demand_adds(seen)
-    _demand_value(seen)
+    for count, slow in ((workers, 0), (workers, workers - 1), (1, None)):  # who ends last
+        seen = _run(answer, count, steps, slow)
+        _demand_once(seen)
+        _demand_adds(seen)
+        _demand_value(seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
