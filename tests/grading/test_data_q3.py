@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dtflab as tf
-from tests.grading.answers import full_marks
+from tests.grading.answers import full_marks, hints_of
 
 Q3 = "data/q3"
 
@@ -94,3 +94,28 @@ def test_bytes_are_shown_beside_those_of_a_ring():
         return sums
 
     assert "a ring" in tf.grade(Q3, all_to_all).text
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda tensors, devices: tf.train.all_reduce(tensors, devices),
+        lambda tensors, devices: tf.train.all_reduce(tensors, devices=devices),
+        lambda tensors, devices: tf.train.all_reduce(tensors, reduction="add"),
+        lambda tensors, devices: [tf.train.all_reduce(tensor) for tensor in tensors],
+    ],
+)
+def test_the_library_is_not_allowed_however_wrongly_it_is_called(answer):
+    (report,) = tf.grade(Q3, answer).reports
+    assert report.points == 0 and hints_of(report) == {"leaves_it_to_the_library"}
+
+
+def test_an_error_of_a_function_by_that_name_is_the_answers_own():
+    def all_reduce(tensors):
+        return tensors
+
+    def answer(tensors, devices):
+        return all_reduce(tensors, devices)
+
+    (report,) = tf.grade(Q3, answer).reports
+    assert hints_of(report) == set() and "all_reduce() takes 1 positional argument" in report.results[0].message
