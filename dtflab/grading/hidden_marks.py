@@ -5,9 +5,10 @@ their points go where `build.py --nbgrader --checks` has reserved room for them:
 nbgrader leaves to a person.
 
 What a submission changes in its own kernel may have given it points there. So the points of public checks are compared
-with those that `dtflab grade` has found, and students whose points differ are named.
+with those that `dtflab grade` has found, and students whose points differ are named. In nbgrader's gradebook, points
+beyond those do not stand: ours are the manual score, and nbgrader asks a person to grade the cell.
 
-Rule: only the points of hidden checks are written, and writing them again changes nothing.
+Rule: nothing that a person has graded is written over, and writing points again changes nothing.
 """
 
 from __future__ import annotations
@@ -56,10 +57,13 @@ def to_gradebook(all_graded: Sequence[Graded], database: str) -> list[str]:
                 except MissingEntry:
                     said.append(f"{submission.student}, {assignment}: nbgrader has no {cell}. Autograde it first.")
                     continue
+                ours = float(_points(report, hidden=hidden))
                 if hidden:
-                    grade.manual_score, grade.needs_manual_grade = float(_points(report, hidden=True)), False
-                else:
+                    grade.manual_score, grade.needs_manual_grade = ours, False
+                elif grade.manual_score is None or grade.needs_manual_grade:  # else a person has graded it
                     said += _different(one, report, grade.auto_score, "nbgrader")
+                    if (more := (grade.auto_score or 0.0) > ours) or grade.manual_score is not None:
+                        grade.manual_score, grade.needs_manual_grade = ours, more
         book.db.commit()
     return said
 
@@ -97,13 +101,8 @@ def _test(report: Report) -> dict[str, Any]:
     hidden = [result for result in report.results if result.check.hidden]
     told = ["passed" if one.passed else one.message or report.next_step for one in hidden]
     output = "\n".join(f"{one.check.title}: {text}" for one, text in zip(hidden, told))
-    most = sum(result.check.points for result in hidden)
-    return {
-        "name": grade_id(report.question),
-        "score": _points(report, hidden=True),
-        "max_score": most,
-        "output": output,
-    }
+    points = {"score": _points(report, hidden=True), "max_score": sum(result.check.points for result in hidden)}
+    return {"name": grade_id(report.question), **points, "output": output}
 
 
 def _judged(all_graded: Sequence[Graded], really: bool = True) -> Iterator[tuple[Graded, Report]]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -175,7 +177,8 @@ def exchanged(course, nbgrader, name, notebook):
     nbgrader(course, "collect", name)
 
 
-# In a notebook whose environment has a seed nothing is graded; and what is rebound here alone has points here alone.
+# In a notebook whose environment has a seed nothing is graded; and what is rebound here alone has points here, which
+# don't stand.
 SETS = 'import os\nos.environ["DTFLAB_GRADE_SEED"] = "0"\n'
 REBINDS = """import os
 if "NBGRADER_EXECUTION" in os.environ:
@@ -232,7 +235,7 @@ def test_hidden_marks_are_added_to_the_gradebook(exam):
     marks = {
         row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in rows(exam / "course/grades.csv")
     }
-    assert marks == {"good": (12.0, 12.0), "half": (9.0, 12.0), "sets": (2.0, 12.0), "rebinds": (12.0, 12.0)}
+    assert marks == {"good": (12.0, 12.0), "half": (9.0, 12.0), "sets": (2.0, 12.0), "rebinds": (9.0, 12.0)}
 
 
 def test_public_points_that_differ_from_ours_are_said(exam):
@@ -241,6 +244,45 @@ def test_public_points_that_differ_from_ours_are_said(exam):
         "dtflab grade: rebinds: nbgrader has 10 points for placement/q1, and the same checks give 7 here",
         "dtflab grade: sets: nbgrader has 0 points for placement/q1, and the same checks give 10 here",
     ]
+
+
+AGAIN = """
+import json, sys
+from pathlib import Path
+from dtflab.grading.batch import Graded
+from dtflab.grading.catalogue import find
+from dtflab.grading.hidden_marks import to_gradebook
+from dtflab.grading.judge import Report, Result
+from dtflab.grading.submissions import Submission
+from nbgrader.api import Gradebook
+
+name, book, question = sys.argv[1], Path("gradebook.db").absolute(), find("placement/q1")
+lost = Report(question, [Result(check, check.points != 3) for check in question.checks], "0", "")  # 4 of 10 points
+file = Graded(Submission(Path(f"{name}.ipynb"), "rebinds", name, ""), [lost])
+
+def seen(manual=None):
+    with Gradebook(f"sqlite:///{book}") as there:
+        grade = there.find_grade("placement-q1", name, name, "rebinds")
+        if manual is not None:
+            grade.manual_score, grade.needs_manual_grade = manual, False
+            there.db.commit()
+        return [grade.auto_score, grade.manual_score, grade.needs_manual_grade, grade.score]
+
+print(json.dumps([seen(), len(to_gradebook([file], str(book))), seen(), seen(8.0),
+                  len(to_gradebook([file], str(book))), seen()]))
+"""
+
+
+def test_points_of_a_kernel_that_rebound_its_grader_wait_for_a_person(exam, tmp_path):
+    """The score is what the checks give outside of that kernel, until a person gives another one, which stays."""
+    shutil.copy(exam / "course/gradebook.db", tmp_path)
+    done = subprocess.run(
+        [tool("python"), "-c", AGAIN, NAME], cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [
+        [10.0, 7.0, True, 7.0], 1, [10.0, 4.0, True, 4.0], [10.0, 8.0, False, 8.0], 0, [10.0, 8.0, False, 8.0],
+    ]  # fmt: skip
 
 
 def test_a_curious_kernel_finds_neither_the_hidden_checks_nor_the_seed(exam):
