@@ -28,9 +28,9 @@ def files(root: Path = ROOT) -> Iterator[Path]:
         yield from (path for path in found if path.as_posix() not in _OURS)
 
 
-def exercises() -> frozenset[str]:
-    """Their names: `ex01_placement`, …"""
-    return frozenset(path.stem for path in files() if path.match("exercises/*.ipynb"))
+def exercises() -> dict[str, Path]:
+    """Their files, by their names: `ex01_placement`, …"""
+    return {path.stem: ROOT / path for path in files() if path.match("exercises/*.ipynb")}
 
 
 def copy_course(folder: Path) -> tuple[list[Path], list[Path]]:

@@ -18,7 +18,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dtflab.base.grouping import grouped
@@ -40,6 +40,7 @@ _OPEN = (
     "This system has no user and pid namespaces: a submission can read files here and end programs, including this one "
     "(docs/teacher_grading.md, What this can't prevent)."
 )
+Exercises = Mapping[str, Path]  # the course's, by their names
 Chosen = dict[str, list[Question]]  # by the name of a file, "" for all
 
 
@@ -75,8 +76,8 @@ class Misuse(Exception):
     """How the command was called can't be right: exit status 2."""
 
 
-def grade(options: argparse.Namespace, exercises: Container[str]) -> int:
-    """Grade, print, write; the exit status. `exercises` are the course's names for assignments."""
+def grade(options: argparse.Namespace, exercises: Exercises) -> int:
+    """Grade, print, write; the exit status."""
     with contextlib.ExitStack() as stack:
         try:
             how, chosen = _options(options), _chosen(options.questions or ())
@@ -87,7 +88,7 @@ def grade(options: argparse.Namespace, exercises: Container[str]) -> int:
             how = how._replace(folder=stack.enter_context(workplace()))
             how = how._replace(hidden=_hidden(submissions, how, options))
             journal = GradingJournal(_journal(options), options.resume)
-            tasks = _tasks(submissions, chosen, how, journal)
+            tasks = _tasks(submissions, exercises, chosen, how, journal)
         except (FileNotFoundError, LookupError, Misuse, ChecksError) as error:
             print(f"dtflab grade: {error.args[0] if error.args else error}", file=sys.stderr)
             return 2
@@ -218,16 +219,17 @@ def _chosen(texts: Sequence[str]) -> Chosen:
 
 
 def _tasks(
-    submissions: Sequence[Submission], chosen: Chosen, how: batch.Options, journal: GradingJournal
+    submissions: Sequence[Submission], exercises: Exercises, chosen: Chosen, how: batch.Options, journal: GradingJournal
 ) -> list[batch.Task]:
-    """The work on each file, and on which questions: the chosen ones, or those of its assignment."""
+    """The work on each file, and on which questions: the chosen ones, those of its assignment, or of its exercise."""
     known = {question.id: question for question in all_questions()}
     code, ids, why = _read(submissions, known)
     together = grouped((submission.assignment, ids[submission]) for submission in code)
     of_all = {assignment: questions_of(all_ids) for assignment, all_ids in together.items()}
     tasks: list[batch.Task] = []
     for submission in submissions:
-        wanted = of_all.get(submission.assignment, []) or ids.get(submission, [])
+        shipped = exercises.get(submission.assignment.rpartition("/")[2])
+        wanted = of_all.get(submission.assignment) or ids.get(submission) or (asked(cells(shipped)) if shipped else [])
         questions = chosen.get(submission.name) or chosen.get("") or [known[id] for id in wanted]
         if not questions:
             why.setdefault(submission, "It asks no question that is known here; --questions names some.")
@@ -261,7 +263,7 @@ def _read(
 
 
 def _refused(submission: Submission, questions: list[Question], why: str) -> batch.Task:
-    return batch.Task(lambda stopped: batch.none(submission, questions, why))
+    return batch.Task(lambda stopped: batch.none(submission, questions, why), known=True)
 
 
 class _Progress:

@@ -81,10 +81,10 @@ class GradingJournal:
         found = _graded(work, self._marks.get(key))
         if found is not None:
             self.resumed += 1
-            return Task(lambda stopped: found)
+            return Task(lambda stopped: found, known=True)
         if self._cut_off.get(key):
             killed = batch.none(work.submission, work.questions, _KILLED, work.code)
-            return Task(lambda stopped: killed)
+            return Task(lambda stopped: killed, known=True)
         alone = key in self._cut_off
         if alone:
             self.suspects.append(work.submission.student)

@@ -50,10 +50,8 @@ def html(all_graded: Sequence[Graded]) -> str:
 
 def _first_of_all(numbered: Sequence[tuple[int, Graded]]) -> Iterator[Markup]:
     """Links to the files that need a look first: those that could not be graded, and those that changed the grader."""
-    failed = [(number, one) for number, one in numbered if one.failed]
-    touched = [(number, one) for number, one in numbered if one.is_touched]
-    yield from _named(failed, "could not be graded")
-    yield from _named(touched, "replaced or changed code of the grader")
+    yield from _named([pair for pair in numbered if pair[1].failed], "could not be graded")
+    yield from _named([pair for pair in numbered if pair[1].is_touched], "replaced or changed code of the grader")
 
 
 def _named(some: Sequence[tuple[int, Graded]], what: str) -> Iterator[Markup]:
@@ -171,15 +169,11 @@ def _mistake(made: Made, number: int) -> Markup:
     example = made.example
     whose = tag("a", "The whole report", href=f"#file-{number}")
     seen = example.result.message or example.report.next_step or "The check has no message."
-    parts = [tag("p", pages.with_code(seen)), *_code(example.code), tag("p", whose)]
+    parts = [tag("p", pages.with_code(seen)), *([tag("pre", example.code)] if example.code else []), tag("p", whose)]
     where = f"One example: {made.question.answer} in the check “{example.result.check.title}”"
     shown = tag("details", tag("summary", where), *parts)
     cure = [tag("p", pages.with_code(made.cure))] if made.cure else []
     return tag("div", title, *cure, shown, class_="mistake")
-
-
-def _code(code: str) -> Sequence[Markup]:
-    return [tag("pre", code)] if code else []
 
 
 # -- the files -----------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ class Submission(NamedTuple):
     @property
     def name(self) -> str:
         """The file's name, or that of what it is a copy of."""
-        return _COPY.sub("", self.path.stem)
+        return _COPY.sub("", _CONTROL.sub("", self.path.stem))
 
     @property
     def is_copy(self) -> bool:
@@ -129,10 +129,11 @@ def _text(file: Path) -> str:
 
 
 def _submission(file: Path, folder: Path, exercises: Container[str]) -> Submission:
-    original = _COPY.sub("", file.stem)
     between = tuple(name for name in file.relative_to(folder).parent.parts if name != _COURSES)
+    stem = _CONTROL.sub("", file.stem) if between else file.stem  # a line break makes no assignment of its own
+    original = _COPY.sub("", stem)
     is_copy = original in exercises or (between and file.with_stem(original).exists())
-    names = (*between, original if is_copy else file.stem)
+    names = (*between, original if is_copy else stem)
     place = folder.resolve()
     owner = place.parent if place.name == _COURSES else place
     student, assignment = _whose(names, owner, exercises)

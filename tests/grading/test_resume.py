@@ -194,19 +194,22 @@ def test_the_killer_is_tried_again_by_itself_after_all_others(tmp_path):
     """A file that only happened to run at the same time as a killer has its mark like any other."""
     order, running = [], []
 
-    def task(name, alone):
+    def task(name, alone, known=False):
         def run(stopped):
             running.append(name)
             order.append((name, len(running)) if alone else name)
             running.remove(name)
             return batch.Graded(Submission(tmp_path, name, "ex", ""))
 
-        return batch.Task(run, alone)
+        return batch.Task(run, alone, known)
 
     tasks = [task("suspect", True), task("a", False), task("other suspect", True), task("b", False)]
     graded = batch.grade_all(tasks, 4, lambda one: None)
     assert [one.submission.student for one in graded] == ["suspect", "a", "other suspect", "b"]
     assert sorted(order[:2]) == ["a", "b"] and order[2:] == [("suspect", 1), ("other suspect", 1)]
+    order.clear()
+    batch.grade_all([task("a", False), task("known", False, True), task("b", False)], 1, lambda one: None)
+    assert order == ["known", "a", "b"], "what needs no run does not wait for what runs long"
 
 
 # -- without processes ---------------------------------------------------------------------------------------

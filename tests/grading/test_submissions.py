@@ -7,6 +7,7 @@ import io
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -194,6 +195,8 @@ PLACES = {  # named on the command line, file in it: student and assignment
     "fifteen": ("ada/exercises/ex1_x.py", "ada", "ex1_x"),
     "sixteen/ada/exercises": ("ex1_x.py", "ada", "ex1_x"),
     "fourteen": ("ada/mine (1).py", "ada", "mine (1)"),
+    "seventeen": ("ada/ex1_x\n.py", "ada", "ex1_x"),
+    "eighteen": ("ada/mi\nne.py", "ada", "mine"),
 }
 COPIES_BY = {
     "Jupyter": "ex1_x-Copy1",
@@ -244,8 +247,19 @@ def test_a_copy_beside_its_original_is_the_same_assignment_but_two_smiths_are_tw
     assert whose == COPIES | {"ada/lone (1).py": ("ada", "lone (1)"), "mine.py": ("mine", "lab")}
 
 
+def test_of_an_exercise_whose_grading_cells_are_all_deleted_the_name_says_what_it_asks(tmp_path):
+    for student in ("ada", "bob"):
+        (tmp_path / student).mkdir()
+        (tmp_path / student / "ex06_queues.py").write_text("# %%\nprint(1)\n")
+    taken, _ = found([tmp_path], course.exercises())
+    work = []
+    journal = SimpleNamespace(task=work.append)
+    cli._tasks(taken, course.exercises(), {}, batch.Options(), journal)
+    assert [[question.id for question in one.questions] for one in work] == [["queues/q1"]] * 2
+
+
 def test_the_courses_exercises_are_known():
-    assert {path.stem for path in (ROOT / "solutions").glob("ex*.py")} == course.exercises()
+    assert {path.stem for path in (ROOT / "solutions").glob("ex*.py")} == set(course.exercises())
 
 
 @pytest.fixture
@@ -282,7 +296,7 @@ def test_each_exercise_of_an_assignment_has_its_own_questions(tmp_path):
         question = "queues/q1" if "ex2" in name else "placement/q1"
         (tmp_path / f"{name}.py").write_text(f"# %%\ndtflab.grade('{question}')\n")
     taken, _ = found([tmp_path], names := {"ex1_x", "ex2_y"})
-    tasks = cli._tasks(in_parts(taken, names), {}, batch.Options(), GradingJournal(None, False))
+    tasks = cli._tasks(in_parts(taken, names), {}, {}, batch.Options(), GradingJournal(None, False))
     works = [task.run.args[0] for task in tasks]
     judged = [(work.submission.path.stem, [question.id for question in work.questions]) for work in works]
     assert all(ids == ["queues/q1" if stem == "ex2_y" else "placement/q1"] for stem, ids in judged), judged
