@@ -90,7 +90,7 @@ def marked(monkeypatch):
     from dtflab.grading import batch, cli
     from dtflab.grading.catalogue import find
 
-    def tasks(submissions, chosen, how, journal):
+    def tasks(submissions, *others):
         return [batch.Task(lambda stopped: batch.Graded(submissions[0], [batch._lost(find("placement/q1"), "no")]))]
 
     monkeypatch.setattr(cli, "_tasks", tasks)
