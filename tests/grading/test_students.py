@@ -124,7 +124,7 @@ PARTS = (
 
 
 def judged(submissions, chosen=()):
-    tasks = cli._tasks(submissions, cli._chosen(chosen), batch.Options(), GradingJournal(None, False))
+    tasks = cli._tasks(submissions, {}, cli._chosen(chosen), batch.Options(), GradingJournal(None, False))
     works = [task.run.args[0] for task in tasks]
     return {work.submission.path.stem: [question.id for question in work.questions] for work in works}
 
