@@ -353,6 +353,6 @@ def adds_again(seen: Seen) -> bool:
 
 @q3.mistake()
 def meets_everybody(seen: Seen) -> bool:
-    """The bytes are right, but everybody sends to everybody. In a ring a device knows one neighbour: the parts of a sum
-    grow on their way round."""
+    """The bytes are right, but some device sends to more than one other. In a ring each sends to its neighbour alone,
+    in both rounds: the parts of a sum grow on their way round."""
     return not seen.ring and max(seen.load(0) + seen.load(1)) <= seen.bound + 1

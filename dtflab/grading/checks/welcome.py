@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtflab.base import errors
-from dtflab.base.events import Begins, Call, Use
+from dtflab.base.events import Begins, Call, Use, client_name
 from dtflab.base.text_table import plural
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster import Cluster, at_target
@@ -42,6 +42,7 @@ _ASSIGNS = frozenset(("Assign", "AssignVariableOp"))
 MANY = 200  # steps: clients that take them at the same time meet; with few, one may end before the next begins
 LONGER = 0.002  # seconds, of a slow worker's step
 LOOK = 0.02  # of a client's first: clients that look for a value before they give one all find none
+LATE = 0.2  # before its first: who does not wait for the value that it gives finds none
 _PS = "/job:ps/replica:0/task:0"
 # What a session says of another graph.
 _OTHER_GRAPH = ("graph is empty", "element of this graph", "from the same graph")
@@ -122,7 +123,7 @@ class Seen(NamedTuple):
 class _Watch(Watch):
     """Also keeps the variables of each cluster that a client asks: they can be read when it has stopped.
 
-    One worker may be `slow`: its steps take longer, so it is the last to end.
+    One worker may be `slow`: it begins late, and its steps take longer, so it is the last to end.
     """
 
     def __init__(self, slow: int | None = None) -> None:
@@ -139,6 +140,8 @@ class _Watch(Watch):
             self._clusters.append(cluster)
         found = (inprocess.find(one.address) for one in (cluster.tasks if cluster is not None else ()))
         self._tasks |= {task.name: task for task in found if task is not None}
+        client = client_name()
+        REAL.sleep(LATE * (_worker(client) == self._slow and client not in self._began))
 
     def on_call(self, call: Call) -> None:
         super().on_call(call)

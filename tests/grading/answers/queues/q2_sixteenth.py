@@ -161,13 +161,13 @@ def nobody_runs_the_puts_sixteenth(tokens, i, j, work):
 
 RIGHT = [from_the_top_sixteenth, inside_out_sixteenth]
 WRONG = {
-    alternate_sixteenth: "No circle can arise if jobs with an even i take i first, and all others take j first.",
-    both_at_once_sixteenth: "Two dequeues without an order between them take both tokens at once, or none.",
-    and_all_between_sixteenth: "An order of the GPUs means that none may be left out between the two of a job.",
-    guard_sixteenth: "The token of GPU 0 may serve as a lock for all the others.",
-    work_made_outside_sixteenth: "An op waits for the tokens if its tensor is used in control_dependencies.",
-    back_in_same_block_sixteenth: "Ops of one block run in the order in which the program makes them.",
-    crossed_sixteenth: "It doesn't matter which token goes into which queue, as long as each queue gets one.",
-    new_token_sixteenth: "A token is always the number of its GPU, so a new one is as good as the one that was taken.",
-    nobody_runs_the_puts_sixteenth: "An op in the graph that depends on a result runs when that result is computed.",
+    alternate_sixteenth: "orders_some_only",
+    both_at_once_sixteenth: "takes_both_at_once",
+    and_all_between_sixteenth: "takes_those_of_others",
+    guard_sixteenth: "takes_those_of_others",
+    work_made_outside_sixteenth: "works_without",
+    back_in_same_block_sixteenth: "works_without",
+    crossed_sixteenth: "swaps_the_tokens",
+    new_token_sixteenth: "makes_other_tokens",
+    nobody_runs_the_puts_sixteenth: "keeps_a_token",
 }

@@ -47,13 +47,12 @@ def setter_and_minus_sixteenth(workers, steps):
                 sess.run(add.op)
                 done += 1
 
-    with tf.Cluster(ps=1, worker=workers) as cluster:
-        with tf.Graph().as_default():
-            counter, _ = build(cluster.spec)
-            with tf.Session(cluster.target) as sess:
-                sess.run(tf.global_variables_initializer())
-                cluster.run(work)
-                return sess.run(counter)
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default():
+        counter, _ = build(cluster.spec)
+        with tf.Session(cluster.target) as sess:
+            sess.run(tf.global_variables_initializer())
+            cluster.run(work)
+            return sess.run(counter)
 
 
 def barrier_sixteenth(workers, steps):
@@ -91,12 +90,11 @@ def locked_assign_sixteenth(workers, steps):
             for _ in range(steps):
                 sess.run(add)
 
-    with tf.Cluster(ps=1, worker=workers) as cluster:
-        with tf.Graph().as_default(), tf.Session(cluster.target) as sess:
-            counter, _ = build()
-            sess.run(counter.initializer)
-            cluster.run(work)
-            return sess.run(counter)
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default(), tf.Session(cluster.target) as sess:
+        counter, _ = build()
+        sess.run(counter.initializer)
+        cluster.run(work)
+        return sess.run(counter)
 
 
 def python_lock_sixteenth(workers, steps):
@@ -115,12 +113,11 @@ def python_lock_sixteenth(workers, steps):
                 with one_at_a_time:
                     sess.run(add)
 
-    with tf.Cluster(ps=1, worker=workers) as cluster:
-        with tf.Graph().as_default(), tf.Session(cluster.target) as sess:
-            counter, _ = build()
-            sess.run(counter.initializer)
-            cluster.run(work)
-            return sess.run(counter)
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default(), tf.Session(cluster.target) as sess:
+        counter, _ = build()
+        sess.run(counter.initializer)
+        cluster.run(work)
+        return sess.run(counter)
 
 
 def on_first_worker_sixteenth(workers, steps):
@@ -137,12 +134,11 @@ def on_first_worker_sixteenth(workers, steps):
             for _ in range(steps):
                 sess.run(add)
 
-    with tf.Cluster(ps=1, worker=workers) as cluster:
-        with tf.Graph().as_default(), tf.Session(cluster.target) as sess:
-            counter, _ = build()
-            sess.run(counter.initializer)
-            cluster.run(work)
-            return sess.run(counter)
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default(), tf.Session(cluster.target) as sess:
+        counter, _ = build()
+        sess.run(counter.initializer)
+        cluster.run(work)
+        return sess.run(counter)
 
 
 def each_initializes_sixteenth(workers, steps):
@@ -189,7 +185,7 @@ def cluster_target_sixteenth(workers, steps):
 
 
 def value_of_first_sixteenth(workers, steps):
-    """It is one shared counter, so what the first worker reads at its end is what all have counted."""
+    """A shared counter: what the first worker reads at its end is what all have counted."""
 
     def build():
         with tf.device("/job:ps/task:0"):
@@ -244,22 +240,21 @@ def all_at_once_sixteenth(workers, steps):
         with tf.Session(client.target) as sess:
             sess.run(add)
 
-    with tf.Cluster(ps=1, worker=workers) as cluster:
-        with tf.Graph().as_default(), tf.Session(cluster.target) as sess:
-            counter, _ = build()
-            sess.run(counter.initializer)
-            cluster.run(work)
-            return sess.run(counter)
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default(), tf.Session(cluster.target) as sess:
+        counter, _ = build()
+        sess.run(counter.initializer)
+        cluster.run(work)
+        return sess.run(counter)
 
 
 RIGHT = [signal_queue_sixteenth, setter_and_minus_sixteenth, barrier_sixteenth]
 WRONG = {
-    locked_assign_sixteenth: "use_locking=True on tf.assign also covers the reading of the counter and the addition.",
-    python_lock_sixteenth: "A lock in the Python program makes three ops as good as one op that can't lose anything.",
-    on_first_worker_sixteenth: "A shared variable may be on any task that all name, so the first worker can hold it.",
-    each_initializes_sixteenth: "An initializer belongs to a session: each worker's session needs a run of its own.",
-    cluster_target_sixteenth: "Clients share a variable only if their sessions have the same master.",
-    value_of_first_sixteenth: "Who reads a shared counter after its own steps sees the steps of all the others, too.",
-    zero_is_called_first_sixteenth: "cluster.run begins with worker 0, so the others needn't wait for its initializer.",
-    all_at_once_sixteenth: "Only the sum counts: one run that adds `steps` is the same as `steps` runs that add 1.",
+    locked_assign_sixteenth: "adds_in_several_ops",
+    python_lock_sixteenth: "adds_in_several_ops",
+    on_first_worker_sixteenth: "puts_it_on_a_worker",
+    each_initializes_sixteenth: "initializes_in_each",
+    cluster_target_sixteenth: "asks_one_server",
+    value_of_first_sixteenth: "reads_too_early",
+    zero_is_called_first_sixteenth: "forgets_the_initializer",
+    all_at_once_sixteenth: "adds_in_one_go",
 }

@@ -194,12 +194,12 @@ def straight_to_owner_sixteenth(tensors, devices):
 
 RIGHT = [part_by_part_sixteenth, leftwards_sixteenth]
 WRONG = {
-    handed_on_by_python_sixteenth: "An assignment in Python moves a tensor to the next worker.",
-    whole_vectors_sixteenth: "The ring alone makes the traffic small; the vectors needn't be cut.",
-    way_back_sixteenth: "The second round may turn the other way, as there are just as many bytes.",
-    cut_anywhere_sixteenth: "An op without a device runs where its input is.",
-    sender_adds_sixteenth: "The op that adds a part which is sent belongs on the device of the sender.",
-    full_round_sixteenth: "A round takes n steps, so that each part comes back to where it began.",
-    in_order_of_arrival_sixteenth: "The parts come in the order in which they have to be joined.",
-    straight_to_owner_sixteenth: "Only the bytes count: it doesn't matter from whom a device gets them.",
+    handed_on_by_python_sixteenth: "meets_everybody",
+    whole_vectors_sixteenth: "sends_whole_tensors",
+    way_back_sixteenth: "meets_everybody",
+    cut_anywhere_sixteenth: "sends_whole_tensors",
+    sender_adds_sixteenth: "adds_at_the_sender",
+    full_round_sixteenth: "adds_again",
+    in_order_of_arrival_sixteenth: "joins_in_another_order",
+    straight_to_owner_sixteenth: "meets_everybody",
 }
