@@ -20,7 +20,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
 from dtflab import viz
-from dtflab.base.events import PROCESS, Begins
+from dtflab.base.events import PROCESS
 from dtflab.base.suggestions import did_you_mean
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.engines import RunningTask
@@ -117,14 +117,15 @@ class TaskMagics(Magics):
         session.begin(args.trace)
         shell: Any = self.shell
         shell.user_ns["sess"] = session
-        steps: list[Begins] = []
-        PROCESS.add(listener := SimpleNamespace(on_begins=steps.append))
+        asked: set[str] = set()
+        PROCESS.add(listener := SimpleNamespace(on_begins=lambda begins: asked.add(begins.target)))
         try:
             with scopes.device(args.on), session.as_default():
                 run_cell(shell, cell)
         finally:
             PROCESS.remove(listener)
-            print(_LOCAL) if not all(step.target for step in steps) else None
+            if "" in asked:
+                print(_LOCAL)
             session.show() if args.trace else None
 
     def close_sessions(self) -> None:
