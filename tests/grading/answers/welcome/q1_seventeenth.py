@@ -53,7 +53,7 @@ def start_signal_seventeenth(workers, steps):
 
 
 def _counter():
-    """The counter on the ps, in the graph of whoever asks."""
+    """The counter on the ps, in the graph of the client that asks."""
     with tf.device(PS):
         return tf.Variable(0, name="counter")
 
@@ -82,7 +82,7 @@ def all_on_ps_seventeenth(workers, steps):
 
 
 def first_come_seventeenth(workers, steps):
-    """Whoever comes first and finds no value initializes; the others see that there is one, and leave it alone."""
+    """The first worker that finds no value initializes; the others see that there is one, and leave it alone."""
 
     def work(client):
         counter = _counter()
@@ -135,7 +135,7 @@ def last_of_list_seventeenth(workers, steps):
 
 
 def until_total_seventeenth(workers, steps):
-    """There are workers * steps additions to make, and whoever is free makes the next one, up to the limit."""
+    """There are workers * steps additions to make, and any worker that is free makes the next one, up to the limit."""
 
     def work(client):
         counter = _counter()
@@ -177,10 +177,10 @@ def one_each_seventeenth(workers, steps):
 
 RIGHT = [chief_prepares_seventeenth, start_signal_seventeenth]
 WRONG = {
-    all_on_ps_seventeenth: "Reading, adding and assigning can't be interrupted if all three ops are on the ps.",
-    first_come_seventeenth: "Looking whether the counter has a value and then initializing it is safe for all at once.",
-    device_around_run_seventeenth: "A device block around cluster.run also holds in the graphs of the workers.",
-    last_of_list_seventeenth: "The last result in the list of cluster.run is the one of the worker that ended last.",
-    until_total_seventeenth: "Only the total counts; it doesn't matter which worker makes how many additions.",
-    one_each_seventeenth: "A variable can't safely be shared, so each worker needs a counter of its own.",
+    all_on_ps_seventeenth: "adds_in_several_ops",
+    first_come_seventeenth: "initializes_in_each",
+    device_around_run_seventeenth: "",
+    last_of_list_seventeenth: "reads_too_early",
+    until_total_seventeenth: "",
+    one_each_seventeenth: "has_several_counters",
 }

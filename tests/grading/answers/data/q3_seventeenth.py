@@ -40,10 +40,10 @@ def seats_seventeenth(tensors, devices):
     # What each seat has in its hand; after the last step of the round it is complete.
     hand = [mine[seat][seat] for seat in range(n)]
     for step in range(1, n):
-        hand = [at(s, lambda s=s: tf.add_n([hand[s - 1], mine[s][(s - step) % n]])) for s in range(n)]
+        hand = [at(s, lambda a=hand[s - 1], b=mine[s][(s - step) % n]: tf.add_n([a, b])) for s in range(n)]
     shelf = [{(seat + 1) % n: hand[seat]} for seat in range(n)]
     for step in range(1, n):
-        hand = [at(s, lambda s=s: tf.identity(hand[s - 1])) for s in range(n)]
+        hand = [at(s, lambda held=hand[s - 1]: tf.identity(held)) for s in range(n)]
         for s in range(n):
             shelf[s][(s + 1 - step) % n] = hand[s]
     sums = [None] * n
@@ -159,10 +159,10 @@ def sender_adds_seventeenth(tensors, devices):
 
 RIGHT = [part_by_part_seventeenth, seats_seventeenth]
 WRONG = {
-    concat_fetches_seventeenth: "Once a part is complete somewhere, everybody may fetch it directly from there.",
-    way_back_seventeenth: "A ring may be used in both directions: complete parts go back to the worker before.",
-    full_circle_seventeenth: "A round among n workers takes n steps, so that each part returns to where it set out.",
-    as_they_came_seventeenth: "The parts are joined in the order in which they arrived, not in that of the vector.",
-    cut_on_arrival_seventeenth: "If only a part of a tensor is used, only that part travels, wherever tf.split is.",
-    sender_adds_seventeenth: "An op sends its result from its device, so the sum belongs on the device that sends.",
+    concat_fetches_seventeenth: "meets_everybody",
+    way_back_seventeenth: "meets_everybody",
+    full_circle_seventeenth: "goes_round_once_too_often",
+    as_they_came_seventeenth: "joins_in_another_order",
+    cut_on_arrival_seventeenth: "sends_whole_tensors",
+    sender_adds_seventeenth: "adds_at_the_sender",
 }
