@@ -36,10 +36,11 @@ page.on('request', request => /^(data|blob):/.test(request.url()) || report.requ
 try {
   await page.emulateMedia(media);
   await page.goto(`file://${file}`);
-  await page.waitForFunction(() => !document.querySelector('[data-live=begins]'));
+  await allLive();
   const audit = JSON.parse(steps).find(step => step.audit)?.audit;
   const parts = audit === true ? ['.jp-OutputArea-output', '.dtf-folded > summary'] : [audit];
   for (const step of JSON.parse(steps)) if (step.on || step.width) await act(step);
+  await allLive(); // a step may have put another picture in place
   report.live = await page.evaluate(() => [...document.querySelectorAll('[data-live]')].map(one => one.dataset.live));
   report.stills = await page.locator('.dtf-still, .dtf-of-still').evaluateAll(all => all.filter(one => one.checkVisibility()).length);
   report.buttons = await page.locator('.dtf-button').allInnerTexts();
@@ -61,6 +62,12 @@ try {
   throw new Error(`${error.message}\nseen then: ${shots}/${name}-failed.png\nbrowser's complaints: ${report.noise.join('\n')}`);
 } finally {
   await browser.close();
+}
+
+// Wait until each picture that has data is live, or nothing but a still.
+async function allLive() {
+  const begins = ':is(.dtf-picture, .dtf-everywhere):not([data-live]) > script.dtf-data, [data-live=begins]';
+  await page.waitForFunction(begins => !document.querySelector(begins), begins);
 }
 
 async function act({ on, nth, width, see, shot, saves, top, folds, ...how }) {
