@@ -41,6 +41,7 @@ Ended = tuple[int, str, bytes]
 Handler = Callable[[bytes, ServerCall], Answer]
 
 GIVEN_UP = "the caller gave up"  # the text of such a call
+CLOSED = "Channel closed!"  # in the text of a call over a channel that was closed here: gRPC's words, of some of them
 ASKS = "asks each caller for its token"  # in the text of a call without
 UNPROVEN = "it does not prove that it has the token"  # the text of a call to such a server
 _UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
@@ -107,7 +108,11 @@ class Channel:
         A patient call waits for somebody to be there.
         """
         method = self._method(path)
-        call = method.future(request, timeout=timeout, metadata=self._metadata, wait_for_ready=is_patient)
+        try:
+            call = method.future(request, timeout=timeout, metadata=self._metadata, wait_for_ready=is_patient)
+        except ValueError:  # gRPC's, of a channel that was closed meanwhile
+            done(errors.CANCELLED, CLOSED, b"")
+            return bool
         # Always a callback: a call that nobody refers to is cancelled by its destructor.
         call.add_done_callback(lambda _: done(*_end_of(call.result)))
         return call.cancel
@@ -120,6 +125,8 @@ def _end_of(answer: Callable[[], bytes]) -> Ended:
         return error.code().value[0], error.details() or "", b""
     except grpc.FutureCancelledError:
         return errors.CANCELLED, GIVEN_UP, b""
+    except ValueError:  # gRPC's, of a channel that was closed meanwhile
+        return errors.CANCELLED, CLOSED, b""
     except _UnprovenError:
         return errors.UNAUTHENTICATED, UNPROVEN, b""
 

@@ -16,7 +16,7 @@ from dtflab.base import errors
 from dtflab.base.credentials import Credentials
 from dtflab.cluster import handshake
 from dtflab.cluster.connection import Connection, connect
-from dtflab.cluster.grpc_transport import ASKS, GIVEN_UP, UNPROVEN
+from dtflab.cluster.grpc_transport import ASKS, CLOSED, GIVEN_UP, UNPROVEN
 from dtflab.cluster.silence import LOOKOUT, Tell
 from dtflab.cluster.tensor_codec import Buffer, Pieces
 from dtflab.graph import device_spec
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
 Answered = Callable[[Buffer, errors.OpError | None], object]  # with the answer, or its error
 
 # gRPC's words: it failed to connect; a connection that was made was of no use; the call met a server as it stops (a
-# caller that gives up says more); the channel was closed here; the caller gave up.
+# caller that gives up says more).
 _NEVER_SENT = "failed to connect"
 _NO_USE = ("Socket closed", "reset by peer", "handshake failed", "verification check failed")
 _CUT_OFF = "CANCELLED"
-_CLOSED = "Channel closed!"
 _pool = Pool(REAL, name="opening links")
 
 
@@ -136,7 +135,7 @@ class Wire:
         if code == errors.CANCELLED and text == _CUT_OFF:
             code, text = errors.UNAVAILABLE, "it ended while the call was on its way"
         connection = self._connection
-        if code == errors.CANCELLED and _CLOSED in text and connection is not None:  # of a stream: within other words
+        if code == errors.CANCELLED and CLOSED in text and connection is not None:  # of a stream: within other words
             code, text = errors.UNAVAILABLE, connection.gave_up or text
         if code == errors.UNAVAILABLE and connection is not None:
             connection.may_link = connection.could_link()  # another program may come up there

@@ -43,6 +43,13 @@ def test_a_free_address_is_nobody_else_s_until_it_is_used():
         server.stop()
 
 
+def test_a_call_over_a_channel_that_was_closed_meanwhile_ends_like_one_under_way():
+    channel, ended = grpc_transport.Channel("localhost:1", Credentials()), []
+    channel.close()
+    channel.request("/a/b", b"", lambda *end: ended.append(end))()
+    assert ended == [channel.ask("/a/b", b"")] == [(errors.CANCELLED, grpc_transport.CLOSED, b"")]
+
+
 def test_a_port_in_use(lab):
     (address,) = free_addresses(1)
     refused = pytest.raises(errors.UnknownError, match=f"Could not start gRPC server.*{address}")
