@@ -19,6 +19,7 @@ from dtflab.viz.waits import waits
 
 LONG_S = 1.0  # a wait that may be part of a circle
 _EVERY_S = 2.0  # between two questions
+_AGAIN_S = 0.2  # after a circle was found: tasks answer one after another, of steps that may be over by then
 
 
 class CircleWatch:
@@ -46,9 +47,16 @@ class CircleWatch:
         try:
             with using(REAL):
                 self._facts = self.cluster.standstill()
-                is_circle = bool(waits_for(self._facts).circles)
-                self.picture = waits(self._facts, title="Waits now") if is_circle else None
+                if found := _circles(self._facts):
+                    REAL.sleep(_AGAIN_S)
+                    self._facts = self.cluster.standstill()
+                lasts = found & _circles(self._facts)
+                self.picture = waits(self._facts, title="Waits now") if lasts else None
         except errors.OpError:  # a task has just ended
             self.picture = None
         finally:
             self._next = REAL.now() + _EVERY_S
+
+
+def _circles(facts: Sequence[Fact]) -> set[frozenset[str]]:
+    return {frozenset(circle) for circle in waits_for(facts).circles}

@@ -16,6 +16,7 @@ from dtflab.notebook.circle_watch import CircleWatch
 from dtflab.notebook.cluster_live import LiveCluster
 from dtflab.viz.drawing import front_end, ticker
 from tests.notebook.cells import MODEL, cell, live, magic, panel_of, states
+from tests.viz.test_waits import two_clients
 
 
 def test_a_cluster_in_its_forms(shell):
@@ -277,6 +278,24 @@ def test_a_circle_is_looked_for_seldom_and_by_another_thread(monkeypatch):
         watch._thread.join(60)
         watch.look(is_long=True)
         assert len(asked) == 1 and asked[0] is not threading.current_thread(), "and not again so soon"
+
+
+@pytest.mark.parametrize("later, is_circle", [((1, 2), True), ((1, 3), False), ((), False)])
+def test_a_circle_is_one_that_lasts(monkeypatch, later, is_circle):
+    """Tasks are asked one after another: of quick steps, what two of them say may never have been so at once."""
+
+    class Quick(Cluster):
+        steps = iter([(1, 2), later])
+
+        def standstill(self):
+            return two_clients(*steps) if (steps := next(self.steps)) else []
+
+    monkeypatch.setattr(circle_watch, "_AGAIN_S", 0.0)
+    with Quick(worker=1, name="quick") as cluster:
+        watch = CircleWatch(cluster)
+        watch.look(is_long=True)
+        watch._thread.join(60)
+        assert (watch.picture is not None) is is_circle
 
 
 def test_an_error_of_a_button_is_said(shell, monkeypatch):

@@ -30,13 +30,16 @@ def program(master, steps, ran="", could=""):
     return Program(f"{master}{steps}", master, "", tuple(steps), found)
 
 
-# The loader is blocked in step 1, the trainer in step 2; each graph has all four ops.
-CIRCLE = [
-    Owed(2, W1, PS, "take_labels"),
-    in_line(1, "images", "take"), in_line(2, "labels", "put"),
-    program(W0, [1], "put:images", "put:labels take:images take:labels"),
-    program(W1, [2], "take:images take:labels", "put:images put:labels"),
-]  # fmt: skip
+def two_clients(loader=1, trainer=2):
+    """The loader is blocked in one step, the trainer in another; each graph has all four ops."""
+    return [
+        in_line(loader, "images", "take"), in_line(trainer, "labels", "put"),
+        program(W0, [loader], "put:images", "put:labels take:images take:labels"),
+        program(W1, [trainer], "take:images take:labels", "put:images put:labels"),
+    ]  # fmt: skip
+
+
+CIRCLE = [Owed(2, W1, PS, "take_labels"), *two_clients()]
 
 
 def names(found, keys):
@@ -162,6 +165,25 @@ def test_clients_that_hold_what_others_want():
     ]
     found = waits_for(facts)
     assert names(found, found.circles[0]) == ["client A", "client B"] and fits(tf.viz.waits(facts))
+
+
+def test_tasks_that_owe_each_other_tensors_of_a_step_compute():
+    """They are no circle: tensors of a step never wait for each other. A healthy step looks like that for as long."""
+    pair = [program(W0, [1]), Owed(1, W0, PS, "sum"), Owed(1, PS, W0, "gradient")]
+    for facts in (pair, [*pair, Owed(1, W1, PS, "w"), Owed(1, PS, W1, "gradient_1"), Owed(1, W1, W0, "loss")]):
+        found = waits_for(facts)
+        assert not found.circles and not found.stuck and "can still move" in sentences(found)[0]
+
+
+def test_a_queue_that_holds_up_tasks_that_owe_each_other_is_at_the_end_of_all_arrows():
+    pair = [Owed(2, W0, W2, "sum"), Owed(2, W2, W0, "gradient"), Owed(2, W2, PS, "take_labels")]
+    found = waits_for([*CIRCLE, *pair])
+    (circle,) = found.circles
+    assert names(found, circle) == ["put_images", "images", "take_labels", "labels"]
+    arrows = {(found.waiters[arrow.source].name, found.waiters[arrow.target].name) for arrow in found.arrows}
+    assert arrows > {("worker:0", "worker:2"), ("worker:2", "take_labels"), ("worker:1", "take_labels")}
+    assert ("worker:2", "worker:0") not in arrows
+    assert "does not answer" not in " ".join(sentences(found))
 
 
 def test_a_silent_task_and_one_at_work():

@@ -124,6 +124,7 @@ class _Graph:
         self.free: set[str] = set()
         for line in self._in_line:
             self._add_line(line)
+        self._away = self._ways_out()
         for owed in grouped(((fact.step, fact.receiver, fact.owes), fact) for fact in self._owed).values():
             self._add_owed(owed)
         for reserving in self._reserving:
@@ -205,15 +206,39 @@ class _Graph:
 
     # -- tensors and GPUs -------------------------------------------------------------------------------------
 
+    def _ways_out(self) -> dict[tuple[int, str], int]:
+        """How far a task of a step is from one of that step that a queue blocks, or that waits for no tensor.
+
+        Tensors of a step never wait for each other in a circle. If tasks owe some to each other, one of them leads out
+        of that circle; from one without a way out, it computes.
+        """
+        waits = {(fact.step, fact.receiver) for fact in self._owed}
+        ends = [(o.step, o.owes) for o in self._owed if self._at(o) or (o.step, o.owes) not in waits]
+        before = grouped(((fact.step, fact.owes), (fact.step, fact.receiver)) for fact in self._owed)
+        away = dict.fromkeys(ends, 0)
+        line = [*away]
+        for place in line:
+            for source in before.get(place, ()):
+                if source not in away:
+                    away[source] = away[place] + 1
+                    line.append(source)
+        return away
+
+    def _at(self, fact: Owed) -> list[str]:
+        """The ops of the step that are blocked on the task that owes a tensor."""
+        return [_op_key(o) for o in self._in_line if o.step == fact.step and task_name(o.device) == fact.owes]
+
     def _add_owed(self, facts: Sequence[Owed]) -> None:
-        """A task waits for tensors of another one: for the ops of the step that are blocked there."""
+        """A task waits for tensors of another one: for the ops of the step that are blocked there, or for the task."""
         fact, more = facts[0], len(facts) - 1
         key = _task_key(fact.receiver, fact.step)
         waiter = Waiter(key, "task", label(fact.receiver), self._client(fact.step), fact.receiver)
         self.waiters.setdefault(key, waiter)
-        there = [_op_key(o) for o in self._in_line if o.step == fact.step and task_name(o.device) == fact.owes]
-        if any((other.receiver, other.step) == (fact.owes, fact.step) for other in self._owed):
-            there = there or [_task_key(fact.owes, fact.step)]
+        there, here, other = self._at(fact), (fact.step, fact.receiver), (fact.step, fact.owes)
+        if not there and self._away.get(other, 0):
+            if 0 < self._away[here] <= self._away[other]:
+                return  # the way out leads elsewhere, or back from there to here
+            there = [_task_key(fact.owes, fact.step)]
         what = readable(fact.tensor) + (f" and {more} more" if more else "")
         self.arrows += [Arrow(key, target, what) for target in there or [self._add_task(fact.owes)]]
 
