@@ -34,6 +34,7 @@ from dtflab.machine.clock import REAL, Thread
 
 ATTEMPTS = 4
 _NOTES = 8  # sentences about a file
+_NAMES = 100  # that it replaced or changed
 SHIPPED = "As shipped: no answer is written in it."
 _STUB = "NotImplementedError"  # the error of a cell that calls a stub
 _BUSY = (
@@ -174,7 +175,7 @@ class _Work:
         self._check = ""  # the title of the check that runs
         self._public: dict[str, Report] = {}  # on questions whose hidden checks still have to be asked
         self._link = Link(lambda text: None)
-        self._asking: list[Thread] = []
+        self._asking: dict[str, Thread] = {}  # by the questions, each once in an attempt
 
     @property
     def late(self) -> bool:
@@ -232,17 +233,20 @@ class _Work:
             self._begin(self.questions[self._now[1]].only(about).checks[0])
             return
         if event == "reply":
-            self._link.hear({**about, "seconds": float(about["seconds"])})
-            self._now = (*self._now[:2], self._used)
+            if self._link.asks:
+                self._link.hear({**about, "seconds": float(about["seconds"])})
+                self._now = (*self._now[:2], self._used)
             return
         if event == "error":
             self.errors[about] = str(more)
             return
         if event == "replaced":
-            self.replaced.setdefault(str(about)[:200], int(more))
+            if len(self.replaced) < _NAMES:
+                self.replaced.setdefault(str(about)[:200], int(more))
             return
         if event == "changed":
-            self.changed.add(str(about)[:200])
+            if len(self.changed) < _NAMES:
+                self.changed.add(str(about)[:200])
             return
         self._check = ""
         if event == "broken":
@@ -253,8 +257,8 @@ class _Work:
             if len(report.results) == len(question.checks):
                 self.reports[question.id] = report
             event, about = "judging", question.id
-        if event == "hidden":
-            self._asking.append(REAL.spawn(self._ask, self.questions[about], more, name="dtflab-hidden"))
+        if event == "hidden" and about not in self._asking:
+            self._asking[about] = REAL.spawn(self._ask, self.questions[about], more, name="dtflab-hidden")
         self.done = event == "end"
         self._now = (event, about, self._used)
 
@@ -279,7 +283,7 @@ class _Work:
     def _hang_up(self) -> None:
         """End the wait for replies: the process has ended."""
         self._link.hear(None)
-        for thread in self._asking:
+        for thread in self._asking.values():
             thread.join()
         self._asking.clear()
 

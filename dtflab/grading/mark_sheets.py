@@ -18,6 +18,8 @@ COLUMNS = (
     *("raw_score", "late_submission_penalty", "score", "max_score"),
 )
 _FORMULA = re.compile(r"^[=+\-@\t\r]")
+# What moves the cursor of a terminal, or turns the direction of what follows.
+_MOVES = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def csv_text(all_graded: Sequence[Graded]) -> str:
@@ -55,7 +57,7 @@ def _data(one: Graded) -> dict[str, Any]:
 
 
 def text(all_graded: Sequence[Graded]) -> str:
-    """A line per file, and what is to be said about it."""
+    """A line per file, and what is to be said about it; a file's own words can neither end a line nor go back in it."""
     width = max((len(one.submission.student) for one in all_graded), default=0)
     lines = []
     for one in all_graded:
@@ -63,7 +65,7 @@ def text(all_graded: Sequence[Graded]) -> str:
         lines += [f"{'':{width}}  {note}" for note in (*failure_of(one), *remarks(one))]
     files, failed = sum(one.handed_in for one in all_graded), sum(bool(one.failed) for one in all_graded)
     lines.append(f"{plural(files, 'file')}, {failed} could not be graded")
-    return "\n".join(lines)
+    return "\n".join(_MOVES.sub(lambda found: repr(found[0])[1:-1], line) for line in lines)
 
 
 def points_of(one: Graded) -> str:

@@ -129,6 +129,7 @@ class Link:
         reply = self._replies.get()
         self.asks = False
         if reply is None:
+            self.hear(None)  # for others that wait
             raise Gone
         self.seconds -= float(reply["seconds"])
         self.output += str(reply["output"])

@@ -290,6 +290,43 @@ def test_what_a_submission_says_in_the_graders_name_is_nothing(line):
     assert not work.done and not work.reports and not work.errors and work._now[0] == ""
 
 
+def test_a_submission_that_asks_for_hidden_checks_again_and_again_is_heard_once_and_never_waited_for(monkeypatch):
+    begun = []
+
+    def report(question, public, answer, link, *rest):
+        begun.append(question.id)
+        link.seconds = 9.0
+        link.ask("f", (), {})  # whose reply never comes
+
+    monkeypatch.setattr(batch.hidden, "report", report)
+    questions = [find("placement/q1"), find("queues/q1")]
+    work = batch._Work(Submission(Path("x"), "ada", "ex1", ""), ["x = 1"], questions, batch.Options())
+    work._token = "t"
+    work._talk(lambda text: None)
+    for question in questions * 50:
+        work._hear(json.dumps(["t", "hidden", question.id, None]))
+    work._hang_up()
+    assert sorted(begun) == ["placement/q1", "queues/q1"] and not work._asking
+
+
+def test_what_a_submission_says_has_little_room_in_the_grader():
+    work = batch._Work(Submission(Path("x"), "ada", "ex1", ""), ["x = 1"], [find("placement/q1")], batch.Options())
+    work._token = "t"
+    for i in range(3 * batch._NAMES):
+        work._hear(json.dumps(["t", "replaced", f"dtflab.f{i}", 1]))
+        work._hear(json.dumps(["t", "changed", f"dtflab.g{i}", None]))
+        work._hear(json.dumps(["t", "reply", {"seconds": 1, "value": i}, None]))
+    assert len(work.replaced) == len(work.changed) == batch._NAMES
+    assert work._link._replies.empty(), "nobody asks"
+
+
+def test_what_a_file_says_ends_no_line_of_a_terminal_and_moves_nothing():
+    notes = ["Cell 1: ValueError: \nzed 12/12 ex01\r\x1b[1A\x1b[31mada\x07\u202e"]
+    lines = sheets.text([Graded(Submission(Path("x"), "ada", "ex1", ""), notes=notes)]).split("\n")
+    assert len(lines) == 3 and lines[1].isprintable()
+    assert lines[1].endswith(r"ValueError: \nzed 12/12 ex01\r\x1b[1A\x1b[31mada\x07\u202e")
+
+
 def test_each_exercise_of_an_assignment_has_its_own_questions(tmp_path):
     for name in ("a/hw/ex1_x", "b/hw/ex1_x", "c/hw/ex1_x", "a/hw/ex2_y", "b/hw/ex2_y", "a/lab/mine", "b/lab/other"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
