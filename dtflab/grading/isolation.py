@@ -160,9 +160,9 @@ def _secluded(folder: Path, hidden: Sequence[Path]) -> Iterator[IO[bytes]]:
 
 
 def _own_places() -> list[str]:
-    """Where programs write, and the user's home: a program has empty ones of its own."""
+    """Where programs write or listen, and the user's home: a program has empty ones of its own."""
     home = os.path.realpath(os.path.expanduser("~"))
-    return ["/tmp", "/var/tmp", "/dev/shm", *([home] if home != "/" else [])]
+    return ["/tmp", "/var/tmp", "/dev/shm", "/run", *([home] if home != "/" else [])]
 
 
 def _needed() -> list[str]:

@@ -1,4 +1,4 @@
-"""Which files a submission must not see: a teacher's checks, the class, its marks, other submissions.
+"""Which files a submission must not see: a teacher's checks, the class, its marks, other submissions, solutions.
 
 Folders are hidden whole, with what earlier gradings left in them. One that has Python or dtflab in it can't be: of that
 folder the files are hidden whose names end like those of marks or submissions.
@@ -17,6 +17,8 @@ from dtflab.grading.submissions import Submission, same
 _CODE, _MARKS = (".py", ".ipynb"), (".csv", ".json", ".html", ".journal", ".db")
 # Of dtflab and of Python.
 _OURS = (Path(__file__).parents[1], Path(sys.prefix), Path(sys.base_prefix))
+_CLONE = Path(__file__).parents[2]  # of the repository, if dtflab runs from there
+_SOLVED = ("solutions", "tests", ".git")
 _LEVELS = 3  # of folders: `handed_in/ada/ex01/x.ipynb` is ada's
 
 
@@ -33,7 +35,8 @@ def unseen(
     outermost = [folder for folder in whole if whole.isdisjoint(folder.parents)]
     handed_in = {Path(os.path.realpath(one.path)) for one in submissions}
     apart = (path for path in handed_in if whole.isdisjoint(path.parents) and _may_be_an_answer(path))
-    return (*outermost, *marks, *files, *apart)
+    solved = [_CLONE / name for name in _SOLVED if (_CLONE / "pyproject.toml").exists()]
+    return (*outermost, *marks, *files, *apart, *solved)
 
 
 def _may_be_an_answer(path: Path) -> bool:

@@ -159,6 +159,13 @@ def test_its_home_is_empty_but_for_what_it_needs(secluded):
     assert set(secluded(code).output.strip().split("/")) - {""} <= needed
 
 
+@pytest.mark.skipif(not os.path.isdir("/run"), reason="this system has no such folder")
+def test_no_socket_of_another_program_is_where_programs_listen(secluded):
+    """A network namespace is not about files: a program that can open a socket's file talks to what listens there."""
+    needed = {one.split("/")[2] for one in isolation._needed() if one.startswith("/run/")}
+    assert {*secluded("import os; print(*os.listdir('/run'), sep='/')").output.strip().split("/")} - {""} <= needed
+
+
 def test_it_has_a_loopback_and_no_other_network(secluded):
     code = """
 import socket

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from dtflab.grading import batch, cli, isolation
+from dtflab.grading import batch, cli, isolation, unseen
 from dtflab.grading.submissions import found
 from tests.grading.classroom import need_namespaces
 
@@ -66,6 +66,15 @@ def test_what_a_link_leads_to_is_hidden_if_it_may_be_an_answer(course, tmp_path)
     (tmp_path / "handed_in/cyd").mkdir()
     (tmp_path / "handed_in/cyd/ex1.py").symlink_to(tmp_path / "kept/cyd.py")
     assert course(tmp_path / "handed_in", "--csv", tmp_path / "marks/new.csv") == []
+
+
+def test_the_solutions_of_a_clone_are_hidden(course, tmp_path, monkeypatch):
+    for name in ("pyproject.toml", "solutions/ex1.py", "tests/answers.py", ".git/a.pack", "dtflab/ops.py"):
+        (tmp_path / "clone" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "clone" / name).write_text("")
+    monkeypatch.setattr(unseen, "_CLONE", tmp_path / "clone")
+    seen = ["clone/dtflab/ops.py", "clone/pyproject.toml"]
+    assert course(tmp_path / "handed_in", "--csv", tmp_path / "marks/new.csv") == seen
 
 
 def test_of_a_folder_that_python_needs_the_marks_are_hidden(course, tmp_path, monkeypatch):
