@@ -168,7 +168,7 @@ def test_clients_that_hold_what_others_want():
 
 
 def test_tasks_that_owe_each_other_tensors_of_a_step_compute():
-    """Tensors of a step never wait for each other in a circle, though a healthy step looks like one while it computes."""
+    """Tensors of a step never wait in a circle, though a healthy step that computes may look like one."""
     pair = [program(W0, [1]), Owed(1, W0, PS, "sum"), Owed(1, PS, W0, "gradient")]
     for facts in (pair, [*pair, Owed(1, W1, PS, "w"), Owed(1, PS, W1, "gradient_1"), Owed(1, W1, W0, "loss")]):
         found = waits_for(facts)
