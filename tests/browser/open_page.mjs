@@ -38,7 +38,7 @@ try {
   await page.goto(`file://${file}`);
   await allLive();
   const audit = JSON.parse(steps).find(step => step.audit)?.audit;
-  const parts = audit === true ? ['.jp-OutputArea-output', '.dtf-folded > summary'] : [audit];
+  const parts = audit === true ? ['body'] : [audit];
   for (const step of JSON.parse(steps)) if (step.on || step.width) await act(step);
   await allLive(); // a step may have put another picture in place
   report.live = await page.evaluate(() => [...document.querySelectorAll('[data-live]')].map(one => one.dataset.live));
