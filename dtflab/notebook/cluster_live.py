@@ -76,6 +76,7 @@ class Seen:
         self.vitals: Vitals | None = None
         self.before: Vitals | None = None
         self.shares: deque[float] = deque(maxlen=KEPT)
+        self.missed = 0  # questions in a row that it did not answer
         self.alone_until = 0.0
         self.waits_since: dict[str, float] = {}  # its lines on waits
         self.failures = 0  # the number of the last one before it was last seen to run
@@ -160,9 +161,11 @@ class LiveCluster:
         try:
             rows = task.view("Vitals")
         except errors.OpError:
-            if task.state == "running":
+            seen.missed += 1
+            if seen.missed > 1 and task.state == "running":  # once, it may be busy
                 seen.state, seen.alone_until = _SILENT, REAL.now() + LEFT_ALONE_S
-            return None
+            return seen.vitals if seen.missed == 1 else None
+        seen.missed = 0
         if not rows:  # it has just ended
             return None
         vitals = Vitals.read(rows[0])

@@ -345,10 +345,18 @@ def test_a_task_that_does_not_answer_is_left_alone(shell, monkeypatch):
         asked.append(name)
         raise tf.errors.UnavailableError(None, None, "no answer")
 
-    monkeypatch.setattr(task, "view", view)
     shown.live.look()
-    says = shown.live.look()
-    assert row(says, "worker:0")["state"] == "does not answer" and asked == ["Vitals"], "once for a while"
+    answers = task.view
+    monkeypatch.setattr(task, "view", view)
+    once = row(shown.live.look(), "worker:0")
+    assert once["state"] == "running" and once["memory"], "it may be busy"
+    twice = [row(shown.live.look(), "worker:0")["state"] for _ in range(3)]
+    assert twice == ["does not answer"] * 3 and asked == ["Vitals"] * 2, "then it is left alone for a while"
+    monkeypatch.setattr(task, "view", answers)
+    monkeypatch.setattr(shown.live._seen[task.name], "alone_until", 0.0)
+    assert row(shown.live.look(), "worker:0")["state"] == "running"
+    monkeypatch.setattr(task, "view", view)
+    assert row(shown.live.look(), "worker:0")["state"] == "running", "it has answered meanwhile"
 
 
 def test_two_hundred_workers_are_one_line_that_opens(shell):
