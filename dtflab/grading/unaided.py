@@ -1,13 +1,18 @@
-"""Call an answer that has to read a graph, and may not run it: a session would find out by itself."""
+"""Call an answer that has to find out itself: it may ask no rule of the checks, and perhaps run no graph."""
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
+from types import FrameType
 from typing import Any, NamedTuple
 
 from dtflab.base.events import Call
 from dtflab.grading.questions import Wrong
 from dtflab.machine.watch import watch
+
+_CHECKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "checks") + os.sep
 
 
 class Aided(NamedTuple):
@@ -33,12 +38,33 @@ class _Openers:
             self.threads.add(threading.get_ident())
 
 
+def by_itself(answer: Any, *args: Any) -> Any:
+    """The answer's value for plain data; Wrong if it calls a function of a check, as one that has the rule."""
+    called: list[str] = []
+
+    def look(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(_CHECKS) and code.co_name != "<module>":
+            called.append(code.co_name)
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        value = answer(*args)
+    finally:
+        sys.setprofile(before)
+    if called:
+        name = getattr(answer, "__name__", "The answer")
+        raise Wrong(f"{name} calls {called[0]} of dtflab.grading.checks. Here you write the rule yourself.")
+    return value
+
+
 def unaided(answer: Any, *args: Any) -> Any:
-    """The answer's value for these arguments; Wrong if it, or a thread that it starts, opens a session on the way."""
+    """The answer's value, by itself; Wrong if it, or a thread that it starts, opens a session on the way, too."""
     others = {thread.ident for thread in threading.enumerate()} - {threading.get_ident()}  # may run what they like
     openers = _Openers()
     with watch(openers):
-        value = answer(*args)
+        value = by_itself(answer, *args)
     if openers.threads - others:
         name = getattr(answer, "__name__", "The answer")
         raise Wrong(f"{name} opened a session; expected: no session. The graph says all that is needed.", Aided(name))

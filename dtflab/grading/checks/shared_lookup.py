@@ -20,6 +20,7 @@ from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
+from dtflab.grading.unaided import by_itself
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
@@ -145,7 +146,9 @@ def _run(answer: Any, case: Case, is_length_known: bool = True) -> Seen:
 def _built(answer: Any, shards: list[Variable], ids: Tensor, case: Case) -> Any:
     """The answer's tensor; Wrong if it only works where the number of ids is known while the graph is built."""
     try:
-        return answer(list(shards), ids, case.block_rows)
+        return by_itself(answer, list(shards), ids, case.block_rows)
+    except Wrong:
+        raise
     except Exception as error:
         if ids.shape[0].value is None and _works_with_a_length(answer, shards, case):
             told = f"{type(error).__name__}: {str(error).partition(chr(10))[0].rstrip('.')}"
