@@ -105,6 +105,6 @@ WRONG = {
     ignores_the_index: "ignores_the_index",
     last_by_name: "takes_the_last_by_name",
     master_wins_or_nothing: "stays_with_the_master",
-    from_the_checks: "forgets_the_master",
+    from_the_checks: "",
     asks_a_session: "opens_a_session",
 }
