@@ -134,8 +134,8 @@ READ_FRAMES = {
     "dtflab/base/tf_logging.py": "log_every_n counts by the program's line",
     "dtflab/graph/operation.py": "an op knows the program's line that made it",
     "dtflab/grading/grade.py": "the answer to a question is a variable of the caller",
-    "dtflab/grading/unaided.py": "an answer may call no function of a check",
     "dtflab/grading/judge.py": "whose line raised an error: the check's or the answer's",
+    "dtflab/grading/unaided.py": "an answer may call no function of a check",
 }
 
 

@@ -39,7 +39,7 @@ class _Openers:
 
 
 def by_itself(answer: Any, *args: Any) -> Any:
-    """The answer's value for plain data; Wrong if it calls a function of a check, as one that has the rule."""
+    """The answer's value for plain data; Wrong if it calls a function of a check: one may have the rule."""
     called: list[str] = []
 
     def look(frame: FrameType, event: str, _: object) -> None:

@@ -209,8 +209,8 @@ class _Graph:
     def _ways_out(self) -> dict[tuple[int, str], int]:
         """How far a task of a step is from one of that step that a queue blocks, or that waits for no tensor.
 
-        Tensors of a step never wait for each other in a circle. If tasks owe some to each other, one of them leads out
-        of that circle; from one without a way out, it computes.
+        Tensors of a step never wait for each other in a circle. So of tasks that owe each other some, one leads to such
+        a task; those that lead to none compute.
         """
         waits = {(fact.step, fact.receiver) for fact in self._owed}
         ends = [(o.step, o.owes) for o in self._owed if self._at(o) or (o.step, o.owes) not in waits]
@@ -237,7 +237,7 @@ class _Graph:
         there, here, other = self._at(fact), (fact.step, fact.receiver), (fact.step, fact.owes)
         if not there and self._away.get(other, 0):
             if 0 < self._away[here] <= self._away[other]:
-                return  # the way out leads elsewhere, or back from there to here
+                return  # this one is nearer to what blocks the step
             there = [_task_key(fact.owes, fact.step)]
         what = readable(fact.tensor) + (f" and {more} more" if more else "")
         self.arrows += [Arrow(key, target, what) for target in there or [self._add_task(fact.owes)]]
