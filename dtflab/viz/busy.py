@@ -18,12 +18,14 @@ from dtflab.virtual.event_log import EventLog
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import in_order, look, together
 from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.readings import Reading, read, reading
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, join, number, tag, text_width
-from dtflab.viz.drawing.units import duration, time_ticks
+from dtflab.viz.drawing.units import duration, span, time_ticks
 
 MOST_ROWS = 40  # devices that are drawn
 _BAR, _ROW, _CELL = 20.0, 30.0, 1.0  # units; a row is cut into pieces of _CELL
+_READ = 4.0  # units of a piece whose value can be read
 
 
 class _Row(NamedTuple):
@@ -136,7 +138,9 @@ class _Drawing:
         axis = marks.stretch((self.left, self.right), *self._axis(height), *rows)
         parts = join([self.head, axis, *names])
         text = f"{self.title}, {self.summary}\n{text_table(heads, table)}"
-        return Picture(parts, (self.width, height), rules("busy"), sentence, [(self.title, heads, table)], text)
+        live = read(self._reading(row, self.top + i * _ROW) for i, row in enumerate(drawn))
+        size, tables = (self.width, height), [(self.title, heads, table)]
+        return Picture(parts, size, rules("busy"), sentence, tables, text, live=live)
 
     def _share(self, row: _Row) -> str:
         return f"{100 * row.seconds / self.whole:.0f}%"
@@ -150,9 +154,23 @@ class _Drawing:
     def _row(self, row: _Row, y: float) -> Iterator[Markup]:
         one = look(row.device)
         yield tag("rect", x=self.left, y=y, width=self.right - self.left, height=_BAR, class_="whole")
-        title = f"{one.label}: {duration(row.seconds * 1e6)} of {duration(self.whole * 1e6)}, {row.kernels:,} kernels"
         colours = {"fill": one.colour.fill, "stroke": one.colour.rim}
-        yield tag("path", tag("title", title), d=self._area(row, y + _BAR), class_="busy", **colours)
+        yield tag("path", d=self._area(row, y + _BAR), class_="busy", **colours)
+
+    def _reading(self, row: _Row, y: float) -> Reading:
+        """How busy it was, for as long as that is the same."""
+        count = max(1, round((self.right - self.left) / _READ))
+        shares = [f"{100 * share:.0f}%" for share in _shares(row, self.since, self.until, count)]
+        first = [i for i in range(count) if not i or shares[i] != shares[i - 1]]
+        ends = [*first[1:], count]
+        label, cell = look(row.device).label, self.whole * 1e6 / count
+
+        def says(i: int) -> list[str]:
+            times = span(first[i] * cell, ends[i] * cell)
+            return [f"{label}: {shares[first[i]]} busy", times, f"{self._share(row)} busy in all"]
+
+        at = [self.left + i * (self.right - self.left) / count for i in first]
+        return reading((self.left, y, self.right, y + _BAR), at, says, holds=True)
 
     def _area(self, row: _Row, base: float) -> str:
         """The shares as steps above a base; those that are equal are one step."""

@@ -19,6 +19,7 @@ from dtflab.viz.cards import Program, by_arrival, host_of, program_look
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import GREY, Look
 from dtflab.viz.drawing.picture import Picture, Table
+from dtflab.viz.drawing.readings import Reading, read, reading
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, hatch_path, join, number, tag, text_width, wrapped
 from dtflab.viz.drawing.units import duration
@@ -137,7 +138,19 @@ class _Drawing:
         sentence = f"{self.title}, {_mib(self.card.memory_bytes, up=False)}, on {host}: {self.summary}. "
         table, height = self._table(), self.bottom + _BELOW + _LINE * sum(map(len, self.lines)) - 8
         text = f"{self.title} ({self.summary})\n{text_table(*table[1:])}"
-        return Picture(parts, (self.width, height), rules("card_history"), f"{sentence}{events}.", [table], text)
+        size, live = (self.width, height), read([self._reading(table)])
+        return Picture(parts, size, rules("card_history"), f"{sentence}{events}.", [table], text, live=live)
+
+    def _reading(self, table: Table) -> Reading:
+        """Who holds how much after each event."""
+        _, heads, rows = table
+
+        def says(i: int) -> list[str]:
+            number, _, words, *held = rows[i]
+            return [f"{number}: {words}", *(f"{label}: {size}" for label, size in zip(heads[3:], held, strict=True))]
+
+        box = self.left, self.top, self.width, self.bottom
+        return reading(box, [self.x(step) for step in range(1, len(rows) + 1)], says, holds=True)
 
     def x(self, step: int) -> float:
         """Where state `step` begins: the first is what was there before, half as wide as the others."""

@@ -171,7 +171,7 @@ class _Drawing:
         boxes = [(group, top + (whole - left) / 2 + i * (_CLIENT + _GAP)) for i, group in enumerate(self._groups)]
         lines = (part for group, y in boxes for part in self._lines(group, y))
         between = marks.stretch((self._client_width, self._task_left), *lines)
-        cards = [part for group, y in boxes for part in self._client(group, y)]
+        cards = [tag("g", *self._client(group, y), data_key=f"by{y:g}") for group, y in boxes]
         self.size = (width, top + whole)
         self.markup = join([head, legend, tag("g", *tasks, class_="right"), between, *cards])
 
@@ -186,7 +186,7 @@ class _Drawing:
     def _draw_tasks(self, y: float, heights: Sequence[float]) -> Iterator[Markup]:
         for task, height in zip(self._tasks, heights, strict=True):
             one, x = party(task), self._task_left
-            yield tag("rect", x=x, y=y, width=self._task_width, height=height, rx=6, class_="task")
+            yield tag("rect", x=x, y=y, width=self._task_width, height=height, rx=6, class_="task", data_key=f"at{y:g}")
             yield marks.badge(one, x + 10, y + 6)
             same = self._as_one if task in self._as_one else [task]
             at = x + 16 + marks.badge_width(one)
@@ -202,7 +202,8 @@ class _Drawing:
             self._heads |= dict.fromkeys(same, y + 15)
             held = self._held(task)
             for i, thing in enumerate(held[:MOST_THINGS]):
-                yield from self._thing(thing, y + _HEAD + i * _THING)
+                top = y + _HEAD + i * _THING
+                yield tag("g", *self._thing(thing, top), data_key=f"at{top:g}")
             if len(held) > MOST_THINGS:
                 more = f"and {len(held) - MOST_THINGS} more"
                 yield tag("text", more, x=x + 14, y=y + _HEAD + MOST_THINGS * _THING + 17, class_="s11 soft")
@@ -222,8 +223,8 @@ class _Drawing:
             yield tag("path", d=f"M{number(x + wide - 14)} {number(y)}q-8 {number(high / 2)} 0 {number(high)}",
                       class_="thing")  # fmt: skip
         yield tag("text", word, x=x + 12, y=y + 16, class_="s11 soft")
-        yield tag("g", tag("title", f"{thing.kind} {thing.name} on {thing.device}"),
-                  tag("text", name, x=x + 14 + text_width(word, 11), y=y + 16))  # fmt: skip
+        yield tag("title", f"{thing.kind} {thing.name} on {thing.device}")
+        yield tag("text", name, x=x + 14 + text_width(word, 11), y=y + 16)
         yield tag("text", users, x=x + wide - 22, y=y + 16, class_="s11 soft end")
 
     def _letters(self, clients: set[str]) -> str:
@@ -244,17 +245,19 @@ class _Drawing:
         yield tag("text", badge, x=22, y=y + 24, class_="s11 b mid", style=f"fill:{GREY.ink}")
         lines = [label] if text_width(label, bold=True) <= wide - 54 else wrapped(label, wide - 54, bold=True)[:2]
         places = (y + 24 + (i - (len(lines) - 1) / 2) * 15 for i in range(len(lines)))
-        text = [tag("text", line, x=44, y=at, class_="b") for line, at in zip(lines, places, strict=True)]
-        yield tag("g", tag("title", names), *text)
+        yield tag("title", names)
+        yield from (tag("text", line, x=44, y=at, class_="b") for line, at in zip(lines, places, strict=True))
 
     def _lines(self, group: Sequence[str], y: float) -> Iterator[Markup]:
         members, start = set(group), (self._client_width, y + _CLIENT / 2)
         masters = [task for client, task in self._system.sessions if client in members]
         for head in dict.fromkeys(self._heads[task] for task in masters if task in self._heads):
-            yield tag("path", d=_bend(start, (self._task_left, head)), class_="way session", stroke=GREY.line)
+            line = tag("path", d=_bend(start, (self._task_left, head)), class_="way session", stroke=GREY.line)
+            yield tag("g", line, data_of=f"by{y:g} at{head - 15:g}")
         for does, thing in dict.fromkeys((way.does, way.thing) for way in self._system.ways if way.client in members):
             if thing in self._things:
-                yield from self._way(does, start, (self._task_left + 14, self._things[thing]))
+                end = self._task_left + 14, self._things[thing]
+                yield tag("g", *self._way(does, start, end), data_of=f"by{y:g} at{end[1] - (_THING - 7) / 2:g}")
 
     def _way(self, does: str, start: Point, end: Point) -> Iterator[Markup]:
         yield tag("path", d=_bend(start, end), class_="way", stroke=GREY.line)

@@ -20,6 +20,7 @@ from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.figures import CARD, EDGE, INK, RULE, SOFT, drawing
 from dtflab.viz.drawing.palette import VIOLETS
 from dtflab.viz.drawing.picture import Picture, Table
+from dtflab.viz.drawing.readings import read, reading
 from dtflab.viz.drawing.style import Style, current, room, rules
 from dtflab.viz.drawing.svg import text_width
 
@@ -71,7 +72,8 @@ def curve(
     share = min(1.0, room() / _DOTS / width)
     size = share * width, max(share * height, min(height, _LEAST_HEIGHT))
     figure = _figure_class()(figsize=size, dpi=_DOTS, facecolor=CARD, layout="constrained")
-    figure.how, figure.table = current(), _table(title or f"{ylabel} over {xlabel}", xlabel, x, lines)
+    figure.how, figure.xs, figure.ys = current(), x, lines
+    figure.table = _table(title or f"{ylabel} over {xlabel}", xlabel, x, lines)
     figure.sentence = f"{figure.table[0]}. {'; '.join(_course(name, y) for name, y in lines.items())}."
     axes = figure.add_subplot()
     for i, (name, y) in enumerate(lines.items()):
@@ -262,6 +264,8 @@ class _Shown:
     """How a figure of curves is shown and saved; it remembers its data and the style that it was made in."""
 
     how: Style
+    xs: Any
+    ys: Mapping[str, Any]
     table: Table
     sentence: str
 
@@ -272,7 +276,15 @@ class _Shown:
         size, drawn, axes = tuple(figure.bbox.size), drawing(figure), figure.axes[0]
         last, _ = axes.transData.transform((axes.dataLim.x1, axes.dataLim.y1))  # what is right of it are names
         wide = marks.stretch((axes.bbox.x0, float(last)), drawn)
-        return Picture(wide, size, rules("curves"), self.sentence, [self.table], repr(self), self.how)
+        box = axes.bbox.x0, size[1] - axes.bbox.y1, float(last), size[1] - axes.bbox.y0
+        low, _ = axes.get_ylim()
+        live = read([reading(box, axes.transData.transform([(x, low) for x in self.xs])[:, 0], self._says)])
+        return Picture(wide, size, rules("curves"), self.sentence, [self.table], repr(self), self.how, live)
+
+    def _says(self, i: int) -> list[str]:
+        """The values of a place."""
+        lines = [f"{name}: {y[i]:.6g}" for name, y in self.ys.items() if np.isfinite(y[i])]
+        return [f"{self.table[1][0]}: {self.xs[i]:.6g}", *lines]
 
     def save(self, path: str | Path) -> None:
         """Write `.svg` or `.html` as a notebook shows it, or one of matplotlib's other forms, as `.png` and `.pdf`."""

@@ -16,9 +16,10 @@ from dtflab.viz.data.queue_history import QueueHistory, Wait, queue_histories
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import GREY, together
 from dtflab.viz.drawing.picture import Picture, Table, first_rows
+from dtflab.viz.drawing.readings import Reading, read, reading
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, join, line_path, number, shorten, tag, text_width
-from dtflab.viz.drawing.units import duration, time_ticks
+from dtflab.viz.drawing.units import duration, moment, time_ticks
 from dtflab.viz.layout.shapes import Point
 from dtflab.viz.participants import client_label, party, watched
 
@@ -51,7 +52,8 @@ def queues(seen: Watch | Sequence[QueueEvent], *, width: float | None = None, ti
             y += bands[-1].height + _GAP
         drawing = join([head, legend, *(part for band in bands for part in band.draw())])
         sentence = f"{title}: {_summary(found, shown, end - start)}. " + " ".join(map(_sentence, found))
-        return Picture(drawing, (inner, y - _GAP), rules("queues"), sentence, _tables(found, start), _text(found))
+        size, live = (inner, y - _GAP), read(band.reading() for band in bands)
+        return Picture(drawing, size, rules("queues"), sentence, _tables(found, start), _text(found), live=live)
 
 
 class _Band:
@@ -90,6 +92,22 @@ class _Band:
         yield marks.stretch((self.left, self.right), *self._grid(), *self._levels(), *self._closed(), *lanes)
         if self._note:
             yield tag("text", self._note, x=8, y=self._lane_y(len(self.lanes)) + 13, class_="s11 soft")
+
+    def reading(self) -> Reading:
+        """The level, and who waits, from each event to the next."""
+        history = self.history
+        box = self.left, self.y + _HEAD, self.right, self.bottom
+
+        def says(i: int) -> list[str]:
+            event, limit = history.events[i], f" of {history.capacity:,}" if history.capacity else ""
+            at = event.at
+            waits = [w for w in history.waits if w.began <= at and (at < w.ended or w.open)]
+            words = [f"{client_label(w.client) if w.client else w.op} waits to {w.wants}" for w in waits]
+            more = [f"and {len(words) - _MOST_LANES} more"] * (len(words) > _MOST_LANES)
+            head = f"{plural(event.level, 'element')}{limit}"
+            return [f"{head} from {moment((at - self._start) * 1e6)} on", *words[:_MOST_LANES], *more]
+
+        return reading(box, [self.x(event.at) for event in history.events], says, holds=True)
 
     def _left_out(self) -> str:
         """The clients that waited without a line, and how many waits are on no line."""

@@ -27,6 +27,7 @@ from dtflab.viz.participants import party, watched
 MOST_ROWS = 24  # of stages and queues; the tables have all
 _STAGE, _QUEUE, _GAP, _GUTTER = 58.0, 46.0, 16.0, 26.0
 _WORKED = VIOLETS[2]
+_DOES = {"worked": "at work", "take": "waits to take", "put": "waits to put"}
 Row = Stage | QueueHistory
 
 
@@ -129,7 +130,8 @@ def _shares(found: Pipeline, stage: Stage, x: float, y: float, wide: float) -> I
         share = found.share(stage, seconds)
         long = share * wide
         if long >= 0.5:
-            yield _piece(kind, x, y, long)
+            does = f"{_DOES[kind]} {100 * share:.1f}% of the time, {duration(seconds * 1e6)} in all"
+            yield tag("g", tag("title", f"{stage.name}\n{does}"), _piece(kind, x, y, long))
             text = f"{100 * share:.0f}%"
             if long > text_width(text, 11) + 10:
                 ink = {"worked": _WORKED.ink, "take": GREY.ink}.get(kind, "var(--fg)")
@@ -167,9 +169,7 @@ def _level(history: QueueHistory, one: Look, x: float, y: float, wide: float) ->
 
 def _legend() -> tuple[tuple[Markup, str], ...]:
     return (
-        (_piece("worked", 0, 0, 28), "at work"),
-        (_piece("take", 0, 0, 28), "waits to take"),
-        (_piece("put", 0, 0, 28), "waits to put"),
+        *((_piece(kind, 0, 0, 28), does) for kind, does in _DOES.items()),
         (tag("rect", x=0, y=0, width=28, height=18, class_="whole"), "not begun, or over"),
         (
             tag("rect", x=0, y=5, width=28, height=8, rx=4, style="fill:var(--soft)"),

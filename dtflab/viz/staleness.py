@@ -8,7 +8,7 @@ the gradients of one worker, if there are few workers. A legend says what is wha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +19,10 @@ from dtflab.train.replicas.staleness_log import StalenessLog
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import WORKERS, Look, look
 from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.readings import Reading, read
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, hatch_path, join, line_path, number, tag
-from dtflab.viz.drawing.units import ticks, time_unit
+from dtflab.viz.drawing.units import moment, ticks, time_unit
 from dtflab.viz.layout.shapes import Point
 
 _HEAD, _HEIGHT, _AXIS = 38.0, 180.0, 40.0  # above a plot, of it, below it
@@ -67,7 +68,8 @@ def staleness(log: StalenessLog, *, title: str = "Staleness") -> Picture:
     heading, width = marks.heading(title, summary), room()
     legend, height = _legend(log, width, heading.height + 8)
     ages, over_time = _places(heading.height + 8 + height + _HEAD, width)
-    bars, traces = _histogram(log, edges, used, lost, ages), _widened(over_time, _traces(log, over_time))
+    points = _points(log, over_time)
+    bars, traces = _histogram(log, edges, used, lost, ages), _widened(over_time, _traces(log, *points))
     are_stacked = ages[0] == over_time[0]
     parts = [legend, *([_widened(ages, bars)] if are_stacked else bars), traces]
     heads = ("worker", "gradients", "mean staleness", "largest", "dropped")
@@ -76,7 +78,8 @@ def staleness(log: StalenessLog, *, title: str = "Staleness") -> Picture:
     tables = [(title, heads, rows), ("Gradients by staleness", ("staleness", "applied", "dropped"), by_age)]
     text = f"{title}: {summary}\n{text_table(heads, rows)}"
     size = (width, over_time[1] + _HEIGHT + _AXIS)
-    return Picture(join([heading, *parts]), size, rules("staleness"), f"{title}: {summary}.", tables, text)
+    live, sentence = read([_reading(log, *points)]), f"{title}: {summary}."
+    return Picture(join([heading, *parts]), size, rules("staleness"), sentence, tables, text, live=live)
 
 
 def _places(top: float, width: float) -> tuple[_Place, _Place]:
@@ -163,14 +166,33 @@ def _block(x: float, y: float, width: float, height: float, dropped: bool, *name
     return join([tag("rect", *name, **size, class_="dropped"), hatch])
 
 
-def _traces(log: StalenessLog, place: _Place) -> Iterator[Markup]:
+def _points(log: StalenessLog, place: _Place) -> tuple[_Plot, list[Point]]:
+    """The plot over time, and where each gradient stands in it."""
+    seconds, ages = log.seconds.tolist(), log.staleness.tolist()
+    plot = _Plot(*place, max(*seconds, 1e-15), max(*ages, 1) * 1.08)
+    return plot, [(plot.x(second), plot.y(age)) for second, age in zip(seconds, ages)]
+
+
+def _reading(log: StalenessLog, plot: _Plot, points: Sequence[Point]) -> Reading:
+    """What there is to say of each gradient that has a mark."""
+    drawn = sorted(i for used in (True, False) for i in _thinned(np.flatnonzero(log.used == used).tolist()))
+    ends = ["applied" if used else "dropped" for used in log.used]
+    says = [
+        [f"{_worker(int(log.worker[i])).label}: {plural(int(log.staleness[i]), 'step')} old, {ends[i]}",
+         f"at {moment(float(log.seconds[i]) * 1e6)}"]
+        for i in drawn
+    ]  # fmt: skip
+    box = plot.left, plot.top, plot.left + plot.width, plot.bottom
+    return Reading(box, [points[i][0] for i in drawn], says, ys=[points[i][1] for i in drawn])
+
+
+def _traces(log: StalenessLog, plot: _Plot, points: list[Point]) -> Iterator[Markup]:
     unit, name = time_unit(float(log.seconds[-1]) * 1e6)
-    plot = _Plot(*place, max(float(log.seconds.max()) * 1e6 / unit, 1e-9), max(int(log.staleness.max()), 1) * 1.08)
-    yield from _frame(plot, "staleness", f"time since the first gradient ({name})")
-    points = [(plot.x(s * 1e6 / unit), plot.y(age)) for s, age in zip(log.seconds.tolist(), log.staleness.tolist())]
+    scaled = plot._replace(most_x=plot.most_x * 1e6 / unit)  # whose numbers are in that unit
+    yield from _frame(scaled, "staleness", f"time since the first gradient ({name})")
     few = log.workers if len(log.workers) <= _MOST_LINES else []
     for worker in few:
-        own = [points[i] for i in np.flatnonzero(log.worker == worker)]
+        own = [points[i] for i in np.flatnonzero(log.worker == worker).tolist()]
         dash = "4 3" if _lap(worker) else None
         colour = _worker(worker).colour.line
         yield tag("path", d=line_path(_thinned(own)), stroke=colour, stroke_dasharray=dash, class_="trace")

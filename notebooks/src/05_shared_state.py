@@ -111,7 +111,7 @@ except tf.errors.FailedPreconditionError as error:
 # Ann and Bob use the same cluster, and have never met. Each is looking for a number: Ann's data has the mean 8, Bob's
 # 2. Both make a variable called `guess` on the parameter server, and move it towards their data by gradient descent.
 #
-# They take turns, one step at a time. **Predict: where will Ann's guess end?**
+# They take turns, one step at a time. (Point at a curve to read its values.) **Predict: where will Ann's guess end?**
 
 
 # %%
@@ -188,6 +188,8 @@ tf.viz.table({"who": [*guesses], "guess at the end": ends})
 # - A and B share the `x` of the container without a name;
 # - C and D share another `x`, in the container `problem-1`;
 # - C also uses the `y` of the container without a name, as B does.
+#
+# In the picture, point at a client to see only the lines from it, or at a variable to see only those to it.
 #
 # All start at 0. A adds 1, B adds 10, C adds 100, D adds 1000, each to every variable that it uses. **Predict: what are
 # the values of both `x` and of `y` at the end?**

@@ -147,7 +147,8 @@ print(f"capacity 1: {seconds:.1f} s")
 # %dtf_queues narrow
 
 # %% [markdown]
-# The blue area is how many elements the queue holds; below it, which program waits, and when.
+# The blue area is how many elements the queue holds; below it, which program waits, and when. Point at the area, and it
+# says both for that moment.
 #
 # <details><summary><b>Show why</b></summary>
 #

@@ -114,7 +114,7 @@ tf.viz.clients(seen, title="A network on each device")
 #
 # </details>
 #
-# Here is a row for each GPU, filled while it computes:
+# Here is a row for each GPU, filled while it computes. Point at a row to read how busy it was then:
 
 # %%
 tf.viz.busy(cluster.log(), until=eight)

@@ -39,7 +39,8 @@ try {
   await allLive();
   const audit = JSON.parse(steps).find(step => step.audit)?.audit;
   const parts = audit === true ? ['body'] : [audit];
-  for (const step of JSON.parse(steps)) if (step.on || step.width) await act(step);
+  for (const step of JSON.parse(steps))
+    if (step.on || step.width) await act(step).catch(error => { throw new Error(`${JSON.stringify(step)}: ${error.message}`); });
   await allLive(); // a step may have put another picture in place
   report.live = await page.evaluate(() => [...document.querySelectorAll('[data-live]')].map(one => one.dataset.live));
   report.stills = await page.locator('.dtf-still, .dtf-of-still').evaluateAll(all => all.filter(one => one.checkVisibility()).length);

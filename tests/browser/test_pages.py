@@ -309,6 +309,44 @@ def test_pictures_take_the_width_of_the_output(tmp_path):
             assert width > min(room, 1900) - 2 and one["outside"] == [], one
 
 
+READ = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+import dtflab as tf
+from dtflab.base.events import Use
+from tests.viz.test_staleness import log_of
+from tests.viz.watched import PS, W0, call, event, seen_of
+tf.viz.curve(range(11), {{"one": range(11), "two": [4.5] * 11}}, "step", "loss")"""
+LEVELS = """
+waits = event(6.0, "wait", 0, 4, "put", "A", 9, False, "put")
+puts = [event(float(i), "put", 1, i, "put", "A", i) for i in range(1, 5)]
+tf.viz.queues([*puts, waits, event(11.0, "take", 1, 3, "take", "B", 8), event(6.0, "put", 1, 1, queue="other")])"""
+JOINED = """
+calls, cpu = [call(0.0, "RunStep", client, W0) for client in "AB"], f"{PS}/device:CPU:0"
+tf.viz.clients(seen_of(calls, (), [Use("A", cpu, "", "x"), Use("B", cpu, "", "y")]))"""
+PULLED = "tf.viz.staleness(log_of([0, 2, 1], workers=3, dropped={1}))"
+VALUES, FAINT = '[data-live="still"]', '[data-live="still"]:has(.faint)'
+
+
+def test_a_plot_says_its_values_where_it_is_pointed_at_and_with_keys(tmp_path):
+    page = exported(write(tmp_path / "read.ipynb", READ, LEVELS, JOINED, PULLED), tmp_path)
+    plot, keys = f"{VALUES} .dtf-drawing > svg", {"on": VALUES, "do": "press"}
+    report = visit(
+        page,
+        {"on": plot, "do": "hover", "at": [0.5, 0.5], "see": "one: 5\ntwo: 4.5", "shot": "curve"},
+        {"on": VALUES, "do": "focus"},
+        keys | {"key": "Escape", "at": [0.99, 0.01]},
+        *(keys | {"key": "ArrowRight", "at": [0.99, 0.01], "see": f"step: {i}"} for i in range(3)),
+        keys | {"key": "ArrowLeft", "at": [0.99, 0.01], "see": "step: 1\none: 1"},
+        {"on": plot, "nth": 1, "do": "hover", "at": [0.8, 0.35], "see": "4 elements of 4 from 5 s on\nA waits to put"},
+        {"on": f"{plot} g[data-key]", "do": "hover", "see": "variable x on /job:ps", "shot": "joined"},
+        {"on": FAINT, "do": "leave", "at": [0.01, 0.01]},
+        {"on": f"{plot} .lost", "nth": 1, "do": "hover", "see": "worker:1: 2 steps old, dropped", "shot": "stale"},
+        {"audit": ".dtf-picture"},
+    )  # fmt: skip
+    assert report["live"] == ["still"] * 4 and report["axe"] == []
+
+
 def test_open_scopes_that_are_a_little_wider_than_the_output_fit_into_it(tmp_path):
     towers = """
 import dtflab as tf

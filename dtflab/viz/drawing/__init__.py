@@ -4,5 +4,5 @@ Pages: `picture` (a drawing, its sentence and its table), `svg` (markup that not
 letter and label of a device), `style` (for one reader or a projector), `marks` (badges, headings, legends), `units`
 (numbers with units), `names` (op names in few letters), `tables` (pages of tables), `figures` (what matplotlib draws),
 `png` (a picture as pixels), `front_end` (the module that brings pictures to life), `columns` (its data in short),
-`ticker` (what changes while a cell runs).
+`ticker` (what changes while a cell runs), `readings` (the values of a plot, where it is pointed at).
 """

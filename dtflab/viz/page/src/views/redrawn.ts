@@ -1,6 +1,7 @@
 // A picture that the kernel draws again while a cell runs: the drawing and its table are replaced.
 
 import type { Picture } from "../picture";
+import { titles } from "./still";
 
 interface Says {
   svg?: string;
@@ -10,6 +11,7 @@ interface Says {
 }
 
 export function redrawn(picture: Picture, data: Says): void {
+  titles(picture);
   picture.redraws(() => picture.widen());
   if (!data.done) picture.onceItCanAsk(() => follow(picture)); // a page may know its kernel later than its picture
 }
@@ -21,6 +23,7 @@ function follow(picture: Picture): void {
   picture.hears(({ svg, tables, says, done }: Says) => {
     if (svg) {
       picture.redraw(svg);
+      titles(picture);
       picture.widen();
     }
     const details = picture.root.querySelector("details");
