@@ -257,7 +257,8 @@ class _Drawing:
         for does, thing in dict.fromkeys((way.does, way.thing) for way in self._system.ways if way.client in members):
             if thing in self._things:
                 end = self._task_left + 14, self._things[thing]
-                yield tag("g", *self._way(does, start, end), data_of=f"by{y:g} at{end[1] - (_THING - 7) / 2:g}")
+                of = f"by{y:g} at{end[1] - (_THING - 7) / 2:g} at{self._heads[thing.task] - 15:g}"
+                yield tag("g", *self._way(does, start, end), data_of=of)
 
     def _way(self, does: str, start: Point, end: Point) -> Iterator[Markup]:
         yield tag("path", d=_bend(start, end), class_="way", stroke=GREY.line)

@@ -50,6 +50,7 @@ BUTTON = '[data-live="steps"] .dtf-button'
 REPLAY = '[data-live="replay"] .dtf-button'
 MEMORY = '.dtf-picture[data-live="memory"]'
 SLIDER = ".dtf-knob input"
+LEVELS, JOINED = '[data-live="still"] svg', "g[data-key]"
 ACT = ".dtf-acts button:visible"
 STOP = '.dtf-button:text("Stop")'
 STEP = traced("""
@@ -107,6 +108,25 @@ def work(client):
             sess.run(step)
 
 cluster.run(work)""",
+]
+WATCHED = [
+    """
+import dtflab as tf
+cluster = tf.Cluster(ps=1, worker=2, clock="virtual")
+
+def work(client):
+    with tf.device("/job:ps/task:0"):
+        queue = tf.FIFOQueue(4, [tf.float32], [[]], shared_name="numbers")
+    put, take = queue.enqueue(0.0, name="put"), queue.dequeue(name="take")
+    with tf.Session(client.target) as sess:
+        for i in range(24):
+            tf.sim.sleep(0.2 if client.is_chief is False else 1.0 if i % 8 == 7 else 0.1)
+            sess.run(put if client.is_chief else take)
+
+with tf.watch() as seen:
+    cluster.run(work)
+tf.viz.queues(seen)""",
+    "tf.viz.clients(seen)",
 ]
 SCENES = {
     "timeline": Scene(
@@ -216,6 +236,14 @@ SCENES = {
         "`%dtf_queues --live`, and `%dtf_smi --live` for the cards' memory", FILLED, 620,
         [{"on": '.dtf-picture[data-live="redrawn"]', "do": "hover", "at": [0.9, 0.9], "rest": 300} for _ in range(24)],
         in_lab=True,
+    ),
+    "values": Scene(
+        "Values at the pointer", "A plot says what holds there: a queue's level, and who waits. A client has its own lines.",
+        "`%dtf_queues seen`, `tf.viz.clients(seen)`, `tf.viz.curve`, `tf.viz.busy`, `tf.viz.staleness`", WATCHED, 620,
+        [
+            *({"on": LEVELS, "do": "hover", "at": [0.3 + i / 40, 0.6], "rest": 250} for i in range(20)),
+            *({"on": JOINED, "nth": i, "do": "hover", "rest": 1300} for i in (1, 2, 0)),
+        ],
     ),
     "deadlock": Scene(
         "A deadlock", "Two clients that wait for each other are a circle of arrows.",

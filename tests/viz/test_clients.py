@@ -29,6 +29,18 @@ def test_clients_tasks_and_what_they_share():
     assert {"client A", "client B", "x", "problem/x", "A, B"} <= set(texts(picture)) and fits(picture)
 
 
+def test_a_line_is_of_its_client_its_thing_and_the_task_of_that():
+    device = f"{PS}/device:CPU:0"
+    calls = [call(0.0, "RunStep", "A", W0)]
+    drawn = tf.viz.clients(seen_of(calls, [event(0.0, "put", 1, 1, client="A")], [Use("A", device, "", "x")])).svg
+    keys = re.findall(r'data-key="(\S+)"', drawn)
+    of = [set(each.split()) for each in re.findall(r'data-of="([^"]+)"', drawn)]
+    ps, one, other, worker, client = keys
+    assert of[0] == {client, worker} and sorted(of[1:], key=sorted) == sorted(
+        [{client, one, ps}, {client, other, ps}], key=sorted
+    )
+
+
 def test_clients_are_grey_with_their_letters_at_all_that_they_reach():
     calls = [call(0.0, "RunStep", "A", W0), call(0.0, "RunStep", "B", W0), call(0.0, "RunStep", "C", W1)]
     uses = [Use("A", f"{PS}/device:CPU:0", "", "x"), Use("C", f"{PS}/device:CPU:0", "", "y")]
