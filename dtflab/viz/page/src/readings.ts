@@ -46,6 +46,7 @@ export class Readings {
     const isIn = (plot: Reading) => y >= plot.box[1] && y <= plot.box[3] && x >= plot.box[0] - 4 && x <= this.x(plot, plot.box[2]) + 4;
     const plot = this.plots.findIndex(isIn);
     if (plot < 0) return this.hide(); // keys go on from where they were
+    event.preventDefault(); // what has a title there keeps silent
     this.read(plot, this.nearest(this.plots[plot]!, x, y));
   }
 

@@ -23,7 +23,6 @@ function follow(picture: Picture): void {
   picture.hears(({ svg, tables, says, done }: Says) => {
     if (svg) {
       picture.redraw(svg);
-      titles(picture);
       picture.widen();
     }
     const details = picture.root.querySelector("details");

@@ -6,23 +6,38 @@ import { Readings, type Reading } from "../readings";
 
 export function still(picture: Picture, data: { readings?: Reading[] }): void {
   picture.said.classList.add("dtf-unseen");
+  const readings = data.readings && new Readings(picture, data.readings);
   titles(picture);
   joined(picture.svg);
-  const readings = data.readings && new Readings(picture, data.readings);
   picture.redraws(() => {
     const extra = picture.widen();
     readings?.widen(extra);
   });
 }
 
-// Say the titles of a drawing in the picture's card: at once, and in its font.
+// Say the titles of the drawing in the picture's card: at once, and in its font. One listener serves all drawings that
+// come after each other; a card stays when its thing is drawn again.
 export function titles(picture: Picture): void {
-  for (const title of picture.svg.querySelectorAll("title")) {
-    const thing = title.parentElement as unknown as SVGElement, lines = title.textContent!.split("\n");
-    title.remove();
+  let shown: SVGElement | null = null;
+  const show = (event: PointerEvent) => {
+    mute(picture.svg);
+    const isRead = event.defaultPrevented; // a plot says its values there
+    const thing = isRead ? null : (event.target as Element).closest<SVGElement>("[data-title]");
+    if (thing && thing !== shown) picture.showAt(event, thing.dataset.title!.split("\n"), thing.getBoundingClientRect());
+    if (!thing && shown && !isRead) picture.hide();
+    shown = thing;
+  };
+  picture.drawing.addEventListener("pointermove", show);
+  picture.drawing.addEventListener("pointerleave", show);
+}
+
+// The browser's own tool tips would come, too.
+function mute(drawing: SVGSVGElement): void {
+  for (const title of drawing.querySelectorAll("title")) {
+    const thing = title.parentElement as unknown as SVGElement;
+    thing.dataset.title = title.textContent!;
     thing.style.pointerEvents = "all"; // also within a frame
-    thing.addEventListener("pointerenter", (event) => picture.showAt(event, lines, thing.getBoundingClientRect()));
-    thing.addEventListener("pointerleave", () => picture.hide());
+    title.remove();
   }
 }
 
