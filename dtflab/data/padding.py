@@ -61,10 +61,7 @@ def _fits(padded: TensorShape, shape: TensorShape) -> bool:
 def padding_value_tensors(types: Any, values: Any) -> list[Tensor]:
     """Each padding value as a scalar of its component's dtype; TypeError if it is of another one."""
     flat = nest.flatten(types)
-    if isinstance(values, Mapping | tuple):
-        values = list(leaves_up_to(types, values))
-    else:
-        values = [values] * len(flat)
+    values = leaves_up_to(types, values) if isinstance(values, Mapping | tuple) else [values] * len(flat)
     return [_padding_value(value, dtype) for value, dtype in zip(values, flat, strict=True)]
 
 

@@ -33,8 +33,7 @@ pack = _not_loaded  # how a list with tensors becomes one; `apply_op.py`, which 
 
 def register_tensor_conversion_function(base_type: Any, conversion_func: Conversion, priority: int = 100) -> None:
     """`conversion_func(value, dtype, name, as_ref)` makes tensors of values of `base_type`."""
-    for one in base_type if isinstance(base_type, tuple) else (base_type,):
-        _conversions.append((one, conversion_func))
+    _conversions.extend((one, conversion_func) for one in (base_type if isinstance(base_type, tuple) else [base_type]))
 
 
 def convert_to_tensor(

@@ -215,11 +215,8 @@ class CudaGPU(GPUDevice):
     def module_of(self, node: Node) -> Any:
         """NumPy for results in host memory, which take shapes at most, for constants, and where CuPy has no way."""
         on_host, made_on_host = kernel_registry.host_memory(node.op, node.attrs, "GPU")
-        if node.output_types:
-            plain = len(made_on_host) == len(node.output_types)
-        else:
-            plain = len(on_host) == len(node.inputs)
-        return np if plain or node.op == "Const" or _on_host(node) else self.xp
+        hosted, ends = (made_on_host, node.output_types) if node.output_types else (on_host, node.inputs)
+        return np if len(hosted) == len(ends) or node.op == "Const" or _on_host(node) else self.xp
 
     def to_device(self, array: Any) -> Any:
         """A copy on the card; text and bfloat16, which CuPy doesn't have, stay where they are."""

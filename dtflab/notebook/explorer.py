@@ -6,7 +6,8 @@
 replaced, not a widget: so it is still there in a saved notebook, an untrusted one and on a page that nbconvert made.
 
 A page has no kernel that could draw. For its sliders, `.everywhere()` has the pictures of all places drawn and put
-into the notebook; `dtflab export --run --html` asks for that by a variable of the environment.
+into the notebook; `dtflab export --run --html` asks for that by a variable of the environment, and names a file that
+keeps what is drawn. After an interruption, a picture of the same cells and place is taken from there.
 
 Rules: drawing has a thread of its own, so that a slider never sticks; where values come faster than pictures, those in
 between are left out. The last value always gets its picture.
@@ -14,9 +15,13 @@ between are left out. The last value always gets its picture.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
 import html
+import inspect
 import itertools
+import json
 import os
 import threading
 from collections import deque
@@ -30,7 +35,7 @@ from IPython.display import display
 
 from dtflab.machine.clock import REAL
 from dtflab.machine.console import in_notebook
-from dtflab.notebook.export import EVERYWHERE, TOLD
+from dtflab.notebook.export import DRAWN, EVERYWHERE, TOLD
 from dtflab.viz.drawing import front_end
 from dtflab.viz.drawing.picture import without_still
 from dtflab.viz.drawing.style import PROJECTOR, current
@@ -112,18 +117,26 @@ class Explorer:
     def _show_everywhere(self) -> None:
         """Draw the last picture of each place, saying how far it is, and show them all.
 
-        Each part of the drawing takes places from all over, so that its time says how long the rest takes.
+        Places that only the last slider tells apart may share work, so they are drawn one after the other. Such rows
+        come from all over, so that their time says how long the rest takes.
         """
         values = itertools.product(*(slider.values for slider in self.sliders.values()))
         places = [dict(zip(self.sliders, place, strict=True)) for place in values]
-        began, pictures = REAL.now(), [""] * len(places)
-        spread = sorted(range(len(places)), key=lambda i: i * _GOLDEN % 1)
-        shown: Any = display(_so_far(0, len(places), 0.0), raw=True, metadata=TOLD, display_id=True)
-        for done, i in enumerate(spread, start=1):
-            pictures[i] = without_still(self._html(places[i]))
-            if done * TIMES_TOLD // len(places) > (done - 1) * TIMES_TOLD // len(places):
-                shown.update(_so_far(done, len(places), REAL.now() - began), raw=True, metadata=TOLD)
-        shown.update({"text/html": self._all(places, pictures)} | _NOTHING, raw=True)
+        row = len([*self.sliders.values()][-1].values)
+        path = os.environ.get(DRAWN, os.devnull)
+        keys, pictures = [_key(self._code(place)) for place in places], _kept(path)
+        missing = [i for i, key in enumerate(keys) if key not in pictures]
+        missing.sort(key=lambda i: (i // row * _GOLDEN % 1, i))
+        kept, count, began = len(places) - len(missing), len(missing), REAL.now()
+        shown: Any = display(_so_far(0, count, 0.0, kept), raw=True, metadata=TOLD, display_id=True)
+        with open(path, "a", encoding="utf-8") as file:
+            for done, i in enumerate(missing, start=1):
+                pictures[keys[i]] = without_still(self._html(places[i]))
+                file.write(f"\n{json.dumps({keys[i]: pictures[keys[i]]})}")
+                file.flush()
+                if done * TIMES_TOLD // count > (done - 1) * TIMES_TOLD // count:
+                    shown.update(_so_far(done, count, REAL.now() - began, kept), raw=True, metadata=TOLD)
+        shown.update({"text/html": self._all(places, [pictures[key] for key in keys])} | _NOTHING, raw=True)
 
     def _all(self, places: Sequence[dict[str, Any]], pictures: Sequence[str]) -> str:
         """The data of the front end's view `sliders`: the sliders, and the picture of each of their places."""
@@ -205,7 +218,9 @@ class Explorer:
         return self._wanted is not None
 
     def _code(self, values: dict[str, Any]) -> str:
-        return f"{self._draw.__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+        """A line for a cell that shows the picture of some values; of those that come bit by bit, the last."""
+        call = f"{self._draw.__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+        return f"[*{call}][-1]" if inspect.isgeneratorfunction(self._draw) else call
 
     def _pictures(self, values: dict[str, Any]) -> Iterator[Any]:
         """The pictures that `draw` returns, or yields one after the other; the text of its error."""
@@ -240,9 +255,28 @@ def explore(draw: Callable[..., Any], **sliders: Slider) -> Explorer:
     return Explorer(draw, sliders)
 
 
-def _so_far(done: int, count: int, seconds: float) -> dict[str, str]:
+def _so_far(done: int, count: int, seconds: float, kept: int) -> dict[str, str]:
     left = f", about {seconds / done * (count - done):.0f} s left" if 0 < done < count else ""
-    return {"text/plain": f"{done} of {count} pictures drawn, one for each place of the sliders: {seconds:.0f} s{left}"}
+    others = f" ({kept} kept from before)" if kept else ""
+    says = f"{done} of {count} pictures drawn, one for each place of the sliders{others}: {seconds:.0f} s{left}"
+    return {"text/plain": says}
+
+
+def _key(code: str) -> str:
+    """The name of a kept picture: equal if the cells up to this one and the place are."""
+    shell: Any = get_ipython()
+    cells = shell.history_manager.input_hist_raw if shell is not None else []
+    return hashlib.sha256(repr((cells, code)).encode()).hexdigest()
+
+
+def _kept(path: str) -> dict[str, str]:
+    """The pictures of a file, by name, without a line whose writer was killed."""
+    pictures: dict[str, str] = {}
+    with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
+        for line in file:
+            with contextlib.suppress(ValueError):
+                pictures |= json.loads(line)
+    return pictures
 
 
 def _letters() -> str:

@@ -6,7 +6,8 @@ loads from elsewhere and brings the front end's module; `for_page` is its prepro
 as they are written, and widgets other than dtflab's, which become their text.
 
 Rule: what a page shows is in the notebook's outputs. `--run` makes them first, with the pictures for all places of
-each slider (`explorer`) and all sets of steps by hand (`whole_steps`).
+each slider (`explorer`) and all sets of steps by hand (`whole_steps`). Until the page is written, the pictures are also
+in a file next to it, from which the next run goes on if this one does not end.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from dtflab.viz.drawing.front_end import MODULE
 
 EVERYWHERE = "DTFLAB_EVERYWHERE"  # the variable that has explorers draw the pictures of all places, and steps end
 _AFTER = "import sys\nif shown := sys.modules.get('dtflab.notebook.whole_steps'):\n    shown.end()"  # all cells
+DRAWN = "DTFLAB_DRAWN"  # the variable with the path of the file in which explorers keep what they draw
 TOLD = {"dtflab": "told"}  # the metadata of a display that says how far an explorer is
 _TEMPLATES = MODULE.parent / "nbconvert"
 _WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -43,15 +45,16 @@ def add_arguments(parser: argparse.ArgumentParser, form: argparse._MutuallyExclu
 
 def main(options: argparse.Namespace) -> int:
     """Write the pages; the exit status."""
-    try:
-        for path in options.html:
-            _export(path, (options.to or path.parent) / f"{path.stem}.html", options.run)
-    except KeyboardInterrupt:
-        print(f"dtflab export: interrupted; {path} has no new page.", file=sys.stderr)
-        return 130  # as a shell has it
-    except _Failure as error:
-        print(f"dtflab export: {error}", file=sys.stderr)
-        return 1
+    for path in options.html:
+        page = (options.to or path.parent) / f"{path.stem}.html"
+        drawn = page.absolute().with_name(f"{page.name}.drawn")
+        try:
+            _export(path, page, drawn if options.run else None)
+        except (KeyboardInterrupt, _Failure) as error:
+            why = f"{error}" or f"interrupted; {path} has no new page."
+            rest = f"\nFinished pictures are kept in {drawn}; the same command goes on from there."
+            print(f"dtflab export: {why}{rest * drawn.exists()}", file=sys.stderr)
+            return 1 if isinstance(error, _Failure) else 130  # as a shell has it
     return 0
 
 
@@ -67,13 +70,8 @@ def _prepare(notebook: Any, resources: dict[str, Any]) -> tuple[Any, dict[str, A
         if cell.cell_type == "code":
             for output in cell.outputs:
                 output.get("data", {}).pop(_WIDGET, None)
-            cell.outputs = [output for output in cell.outputs if _shows(output)]
+            cell.outputs = [one for one in cell.outputs if "data" not in one or any(one.data.values())]  # a widget
     return notebook, resources
-
-
-def _shows(output: Any) -> bool:
-    """Whether anything is left of an output; a widget of dtflab's has an empty text."""
-    return "data" not in output or any(output.data.values())
 
 
 def html(notebook: Any, path: Path) -> str:
@@ -109,7 +107,7 @@ class _Failure(Exception):
     """A reason for which a page can't be written."""
 
 
-def _export(path: Path, page: Path, runs: bool) -> None:
+def _export(path: Path, page: Path, drawn: Path | None) -> None:
     if missing := [name for name in ("nbformat", "nbconvert", "nbclient") if importlib.util.find_spec(name) is None]:
         raise _Failure(f"pages need {', '.join(missing)}: pip install 'dtflab[lab]'")
     import nbformat
@@ -120,19 +118,21 @@ def _export(path: Path, page: Path, runs: bool) -> None:
         raise _Failure(f"{path}: {error.strerror}") from error
     except (ValueError, TypeError, LookupError, AttributeError) as error:  # nbformat takes what it expects
         raise _Failure(f"{path} is not a notebook of Jupyter's, or it is damaged.") from error
-    if runs:
-        _run(notebook, path)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    if drawn:
+        _run(notebook, path, drawn)
     elif not any(cell.get("outputs") for cell in notebook.cells):
         print(f"dtflab export: {path} has no outputs. Run its cells and save it, or add --run.", file=sys.stderr)
     text = html(notebook, path).encode()
-    page.parent.mkdir(parents=True, exist_ok=True)
     with replacing(str(page)) as file:
         file.write(text)
+    if drawn:
+        drawn.unlink(missing_ok=True)
     show(f"{page}: written, {len(text) / 1e6:.1f} MB")
 
 
-def _run(notebook: Any, path: Path) -> None:
-    """Run all cells in a kernel of their own, in the notebook's folder."""
+def _run(notebook: Any, path: Path, drawn: Path) -> None:
+    """Run all cells in a kernel of their own, in the notebook's folder; `drawn` keeps the pictures of sliders."""
     import nbformat
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
@@ -161,12 +161,12 @@ def _run(notebook: Any, path: Path) -> None:
     client = Client(notebook, timeout=None, resources={"metadata": {"path": str(path.parent.resolve())}})
     notebook.cells.append(nbformat.v4.new_code_cell(_AFTER))
     try:
-        client.execute(env=os.environ | {EVERYWHERE: "1"})
+        client.execute(env=os.environ | {EVERYWHERE: "1", DRAWN: str(drawn)})
     except CellExecutionError as error:
         raise _Failure(f"{path}: a cell failed, so there is no page.\n{error}") from error
-    except (asyncio.CancelledError, RuntimeError):  # a DeadKernelError, if a cell was running
-        if client.shutdown_kernel != "immediate":
-            raise
-        raise KeyboardInterrupt from None
+    except (asyncio.CancelledError, RuntimeError) as error:  # a DeadKernelError, if a cell was running
+        if client.shutdown_kernel == "immediate":
+            raise KeyboardInterrupt from None
+        raise _Failure(f"{path} has no new page, because its kernel was killed or crashed ({error}).") from error
     finally:
         notebook.cells.pop()

@@ -30,7 +30,8 @@ def estimate(found: Estimate, path: Sequence[Part] | None = None, most: int = 12
     `path` is its critical path, by default what it says itself (asynchronous workers have none); of it, and of the
     links, the `most` largest are drawn.
     """
-    parts = _path(found) if path is None else path
+    own = () if found.mode == "ps_async" else found.critical_path
+    parts = own if path is None else path
     rows: list[Markup] = []
     y = 0.0
     for title, sentence, drawn in (
@@ -43,10 +44,6 @@ def estimate(found: Estimate, path: Sequence[Part] | None = None, most: int = 12
     rows += [_at(heading("Steps", "how many took how long"), y), _at(_histogram(found), y + 24)]
     size = (room(), y + 24 + _HISTOGRAM + 18)
     return Picture(join(rows), size, "", repr(found).strip("<>") + ".", found.tables, str(found))
-
-
-def _path(found: Estimate) -> Sequence[Part]:
-    return () if found.mode == "ps_async" else found.critical_path
 
 
 def _at(markup: Markup, y: float) -> Markup:

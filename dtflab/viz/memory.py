@@ -149,7 +149,7 @@ class _Band:
             yield tag("path", d=f"M{number(x)} {number(self.y + _HEAD)}V{number(self.bottom)}", class_="grid")
             if not self.number:  # the first one has the times
                 yield tag("text", text, x=x, y=self.y - 7, class_="s11 soft mid")
-        step = _size_step(self.most)
+        step = 1 << (self.most // 4).bit_length()  # two to four lines
         for nbytes in range(0, self.most + 1, step):
             y = self.level(nbytes)
             yield tag("path", d=f"M{number(_LEFT)} {number(y)}H{number(self.right)}", class_="grid")
@@ -305,11 +305,6 @@ def _bytes_at(tensors: Sequence[Held], times: list[float]) -> list[int]:
         now += each
         found.append(now)
     return found
-
-
-def _size_step(most: int) -> int:
-    """A power of two of bytes that gives two to four lines."""
-    return max(1, 1 << max(0, (most // 4).bit_length()))
 
 
 # -- words ---------------------------------------------------------------------------------------------------

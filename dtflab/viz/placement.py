@@ -218,7 +218,7 @@ class _View:
         parts = []
         for key, r in self.layout.clusters.items():
             label, block = self.titles[key]
-            title = tag("title", f"{_full_name(block)}: {plural(len(block.ops), 'op')}")
+            title = tag("title", f"{block.name}: {plural(len(block.ops), 'op')}")
             frame = tag("rect", x=r.x, y=r.y, width=r.width, height=r.height, rx=8, class_="scope")
             parts.append(tag("g", title, frame, tag("text", label, x=r.x + 9, y=r.y + 14, class_="s11 b soft")))
         return join(parts)
@@ -311,10 +311,6 @@ def _shortened(points: Sequence[Point], by: float) -> list[Point]:
     far = math.dist(points[-1], points[-2]) or 1.0
     share = min(by / far, 1.0)
     return [*points[:-1], (x + (bx - x) * share, y + (by_ - y) * share)]
-
-
-def _full_name(block: Block) -> str:
-    return block.key.partition("\0")[0]
 
 
 # -- words ---------------------------------------------------------------------------------------------------

@@ -119,7 +119,7 @@ class _Data:
         return {
             "label": drawn.label,
             "title": title,
-            "name": readable(_base(block)),
+            "name": readable(block.name),
             "width": drawn.width,
             "looks": [[self.looks.of(one), n] for one, n in drawn.looks],
             "open": self.size_in_still[block.ops[0]] < len(block.ops),
@@ -180,10 +180,6 @@ def _wish(shapes: Sequence[Box], most: float) -> float:
 def _place(child: str | None) -> int:
     """The number of a child, -1 for the outside."""
     return -1 if child is None or child == OUT else int(child)
-
-
-def _base(block: Block) -> str:
-    return block.key.partition("\0")[0]
 
 
 def _scopes(block: Block) -> Iterable[Block]:

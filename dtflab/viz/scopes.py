@@ -33,6 +33,11 @@ class Block:
     children: list[Block] = dataclasses.field(default_factory=list)
     is_open: bool = False
 
+    @property
+    def name(self) -> str:
+        """The name in the graph."""
+        return self.key.partition("\0")[0]
+
     def visible(self) -> Iterator[Block]:
         """The boxes that are drawn: what is not open, in order."""
         if not self.is_open:

@@ -46,7 +46,7 @@ def variables(
         top = head.height + 12
         drawing = join([head, *_bars(shown, top, inner)])
         size = (inner, top + len(shown) * _ROW)
-        devices = " ".join(_sentence(*item) for item in by_device.items())
+        devices = " ".join(f"{look(device).label}: {_remark(held)}." for device, held in by_device.items())
         sentence = f"{title}: {_summary(found, by_device, shown)}. {devices}"
         tables, text = _tables(by_device, found), _text(by_device)
         return Picture(drawing, size, rules("variables"), sentence, tables, text)
@@ -126,10 +126,6 @@ def _summary(
         more = f" and {len(containers) - 3} more" if len(containers) > 3 else ""
         text += f"; hatched: container {', '.join(containers[:3])}{more}"
     return text if len(shown) == len(by_device) else f"{text} (the {len(shown)} that hold most are drawn)"
-
-
-def _sentence(device: str, held: Sequence[HeldVariable]) -> str:
-    return f"{look(device).label}: {_remark(held)}."
 
 
 def _tables(by_device: dict[str, list[HeldVariable]], found: Sequence[HeldVariable]) -> list[Table]:

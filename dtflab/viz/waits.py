@@ -23,7 +23,7 @@ from dtflab.virtual.deadlock import DeadlockError
 from dtflab.viz.data.waits_for import Arrow, Waiter, WaitsFor, sentences, waits_for
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import GREY, Look, together
-from dtflab.viz.drawing.picture import Picture, Table, nothing_yet
+from dtflab.viz.drawing.picture import Picture, nothing_yet
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, join, line_path, number, shorten, tag, text_width
 from dtflab.viz.layout.around import Around
@@ -61,8 +61,9 @@ def waits(
             parts.append(tag("g", tag("g", drawing, transform=f"translate(0 {number(y)})"), class_="middle"))
             y += rows + _GAP
         sentence = f"{title}: {' '.join(said)}"
-        size, tables = (inner, y - _GAP), _tables(found)
-        return Picture(join(parts), size, rules("waits"), sentence, tables, _text(found, said))
+        table, size = _rows(found), (inner, y - _GAP)
+        text = "\n".join([*said, text_table(_HEADS, table)])
+        return Picture(join(parts), size, rules("waits"), sentence, [("Waits", _HEADS, table)], text)
 
 
 def _facts(held: Cluster | BaseSession | DeadlockError | Iterable[Fact]) -> Iterable[Fact]:
@@ -327,10 +328,6 @@ _LEGEND = (
 # -- words --------------------------------------------------------------------------------------------------------
 
 
-def _tables(found: WaitsFor) -> list[Table]:
-    return [("Waits", _HEADS, _rows(found))]
-
-
 _HEADS = ("who", "its state", "waits for", "its state", "what is waited for", "in a circle")
 
 
@@ -345,7 +342,3 @@ def _rows(found: WaitsFor) -> list[list[str]]:
 
 def _two(waiter: Waiter) -> tuple[str, str]:
     return waiter.name, waiter.about
-
-
-def _text(found: WaitsFor, said: Sequence[str]) -> str:
-    return "\n".join([*said, text_table(_HEADS, _rows(found))])

@@ -7,6 +7,7 @@ import json
 import re
 import threading
 import zlib
+from types import SimpleNamespace
 
 import pytest
 
@@ -209,10 +210,10 @@ def test_all_pictures_are_those_that_would_be_drawn(shown):
         {"name": "task", "says": "Whose?", "at": 0, "texts": ["ps", "worker"]},
     ]
     places = [(n, task) for n in (1, 2, 3) for task in ("ps", "worker")]
-    assert data["codes"] == [f"load(n={n}, task={task!r})" for n, task in places]
+    assert data["codes"] == [f"[*load(n={n}, task={task!r})][-1]" for n, task in places]
     for place, html in zip(places, data["pictures"], strict=True):
         if place == (3, "ps"):
-            assert html == "<pre>load(n=3, task=&#x27;ps&#x27;): ValueError: no &lt;ps&gt;</pre>"
+            assert html == "<pre>[*load(n=3, task=&#x27;ps&#x27;)][-1]: ValueError: no &lt;ps&gt;</pre>"
         else:
             whole = [*load(*place)][-1].html
             assert whole.replace(re.search(r'<img [^>]*"dtf-still"[^>]*>', whole)[0], "") == html
@@ -223,12 +224,46 @@ def test_it_says_how_far_the_pictures_of_all_places_are(shown):
     explore(
         lambda n, m: drawn.append(n) or "", n=Slider([*range(30)], 0, "Look."), m=Slider([0, 1], 0, "Look.")
     ).everywhere()._ipython_display_()
+    assert drawn[1:7:2] == drawn[2:8:2], "neighbours of the last slider may share work"
     assert max(drawn[1:7]) - min(drawn[1:7]) > 15  # places from all over, whose time stands for the rest
     _sliders, _picture, *said, last = [bundle["text/plain"] for bundle in shown]
     assert [text.partition(",")[0] for text in said] == [f"{3 * i} of 60 pictures drawn" for i in range(21)]
     assert last == "" and "dtf-everywhere" in shown[-1]["text/html"]
-    ends = [_so_far(done, 60, 10.0)["text/plain"].partition(": ")[2] for done in (0, 15, 60)]
+    ends = [_so_far(done, 60, 10.0, 0)["text/plain"].partition(": ")[2] for done in (0, 15, 60)]
     assert ends == ["10 s", "10 s, about 30 s left", "10 s"]
+
+
+def test_what_is_kept_is_not_drawn_again(shown, monkeypatch, tmp_path):
+    kept, drawn = tmp_path / "kept", []
+    monkeypatch.setenv("DTFLAB_DRAWN", str(kept))
+
+    def load(n):
+        drawn.append(n)
+        return f"{drawn.count(n)}. of {n}"
+
+    for _ in range(2):
+        drawn.append("again")
+        explore(load, n=Slider([1, 2, 3], 1, "Look.")).everywhere()._ipython_display_()
+        *before, torn = kept.read_text().split("\n")
+        kept.write_text("\n".join([*before, torn[:-1]]))  # its writer was killed
+    assert drawn == ["again", 1, 1, 2, 3, "again", 1, 3]
+    assert everywhere(shown[-1])["pictures"] == [f"<pre>{text}</pre>" for text in ("2. of 1", "1. of 2", "2. of 3")]
+    said = [bundle["text/plain"] for bundle in shown][-3:]
+    assert said[0] == "0 of 1 pictures drawn, one for each place of the sliders (2 kept from before): 0 s"
+    monkeypatch.setattr(explorer, "_key", lambda code: f"another cell, {code}")
+    explore(load, n=Slider([1, 2, 3], 1, "Look.")).everywhere()._ipython_display_()
+    assert drawn[-4:] == [1, 1, 2, 3]
+
+
+def test_the_cells_so_far_and_the_place_name_a_picture(monkeypatch):
+    cells = ["", "a = 1"]
+    monkeypatch.setattr(
+        explorer, "get_ipython", lambda: SimpleNamespace(history_manager=SimpleNamespace(input_hist_raw=cells))
+    )
+    names = [explorer._key("draw(1)"), explorer._key("draw(1)"), explorer._key("draw(2)")]
+    cells[1] = "a = 2"
+    names.append(explorer._key("draw(1)"))
+    assert names[0] == names[1] and len({*names}) == 3
 
 
 def test_only_who_asks_gets_all_pictures(shown, monkeypatch):

@@ -112,26 +112,61 @@ def test_without_jupyter_it_says_what_to_install(tmp_path, capsys, monkeypatch):
     assert "pages need nbconvert: pip install 'dtflab[lab]'" in capsys.readouterr().err
 
 
+# It never ends at its third and its sixth call.
+DRAWS = """
+import os, threading
+from dtflab.notebook import Slider, explore
+
+def draw(n):
+    with open("drawn", "a+") as file:
+        file.write(f"{n} ")
+        file.seek(0)
+        calls = len(file.read().split())
+    if calls in (3, 6):
+        with open("fifo", "w") as to:
+            to.write(str(os.getpid()))
+        threading.Event().wait()
+    return f"picture {n}"
+
+explore(draw, n=Slider([1, 2, 3], 1, "Look."))
+"""
+
+
 @pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal's Ctrl+C reaches a group of processes")
-def test_an_interrupt_ends_a_run_with_one_sentence(tmp_path):
-    """As Ctrl+C does it, while a cell is running."""
-    path, page, fifo = tmp_path / "endless.ipynb", tmp_path / "endless.html", tmp_path / "fifo"
-    endless = f"import os, threading\nwith open({str(fifo)!r}, 'w') as to:\n    to.write(str(os.getpid()))\n"
-    write(v4.new_notebook(cells=[v4.new_code_cell(endless + "threading.Event().wait()")]), path)
-    os.mkfifo(fifo)
+def test_a_run_that_did_not_end_says_why_in_a_sentence_and_the_next_one_goes_on(tmp_path):
+    """As Ctrl+C does it, and a system that is out of memory, while a cell is running."""
+    path, page, kept = (tmp_path / f"lesson.{suffix}" for suffix in ("ipynb", "html", "html.drawn"))
+    write(v4.new_notebook(cells=[v4.new_code_cell("%load_ext dtflab"), v4.new_code_cell(DRAWS)]), path)
+    os.mkfifo(tmp_path / "fifo")
     command = [sys.executable, "-m", "dtflab", "export", "--html", str(path), "--run"]
-    started = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    kernel = int(fifo.read_text())  # the cell has begun
-    os.killpg(started.pid, signal.SIGINT)
-    _, said = started.communicate(timeout=120)
-    assert started.returncode == 130 and not page.exists()
-    lines = [line for line in said.splitlines() if not line.startswith("[IPKernelApp]")]
-    assert "\n".join(lines).strip() == f"dtflab export: interrupted; {path} has no new page."
-    with pytest.raises(ProcessLookupError):
-        os.kill(kernel, 0)
+
+    def run(end=None):
+        """An export: its exit status and output, after `end` has met it and its kernel while a cell was running."""
+        started = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        kernel = end and int((tmp_path / "fifo").read_text())
+        if end:
+            end(started.pid, kernel)
+        out, said = started.communicate(timeout=120)
+        if end:
+            assert not page.exists()
+            with pytest.raises(ProcessLookupError):
+                os.kill(kernel, 0)
+        lines = [line for line in said.splitlines() if not line.startswith("[IPKernelApp]")]
+        return started.returncode, "\n".join(lines).strip(), out
+
+    killed = "its kernel was killed or crashed (Kernel died)"
+    goes_on = f"Finished pictures are kept in {kept}; the same command goes on from there."
+    interrupted = f"dtflab export: interrupted; {path} has no new page.\n{goes_on}"
+    assert run(lambda pid, _: os.killpg(pid, signal.SIGINT))[:2] == (130, interrupted)
+    status, said, out = run(lambda _, kernel: os.kill(kernel, signal.SIGKILL))
+    assert "0 of 2 pictures drawn, one for each place of the sliders (1 kept from before)" in out
+    assert (status, said) == (1, f"dtflab export: {path} has no new page, because {killed}.\n{goes_on}")
+    assert run()[:2] == (0, "")
+    assert (tmp_path / "drawn").read_text().split() == "1 1 2  1 2 3  1 3".split()  # the first of each is shown at once
+    assert page.exists() and not kept.exists()
 
 
 def test_a_folded_answer_stays_folded(tmp_path):

@@ -95,10 +95,7 @@ class StringSplit(_Split):
     grad = no_gradient
 
     def parts(text, at, node):
-        if at:
-            parts = re.split(b"[" + re.escape(at) + b"]", text)
-        else:
-            parts = [text[i : i + 1] for i in range(len(text))]
+        parts = re.split(b"[" + re.escape(at) + b"]", text) if at else [bytes([byte]) for byte in text]
         return [part for part in parts if part] if node["skip_empty"] or not text else parts
 
 

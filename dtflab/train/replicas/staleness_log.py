@@ -91,9 +91,8 @@ class StalenessLog:
     def summary(self, tag: str = "staleness") -> Summary:
         """For TensorBoard: a histogram over all gradients, and each worker's mean; `writer.add_summary(…, step)`."""
         values = [Summary.Value(tag=tag, histo=_histogram_proto(self.staleness))] if len(self) else []
-        for worker in self.workers:
-            values.append(Summary.Value(tag=f"{tag}/worker_{worker}", simple_value=self.of(worker).mean()))
-        return Summary(value=values)
+        means = {f"{tag}/worker_{worker}": self.of(worker).mean() for worker in self.workers}
+        return Summary(value=[*values, *(Summary.Value(tag=name, simple_value=mean) for name, mean in means.items())])
 
     def __len__(self) -> int:
         return len(self.worker)

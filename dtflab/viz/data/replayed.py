@@ -14,7 +14,7 @@ from dtflab.base.events import Happened
 from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural
 from dtflab.cluster.chaos_options import short
-from dtflab.cluster.replay import Difference, Ran, Run, plain_message
+from dtflab.cluster.replay import Difference, Run, plain_message
 from dtflab.graph.device_spec import plain, task_name
 from dtflab.graph.node_names import readable
 from dtflab.runtime.standstill import Resting
@@ -165,15 +165,12 @@ def moments_of(runs: Iterable[Run], *others: float) -> list[float]:
     """All moments at which something happens in any of the runs, and others, in order."""
     found = {0.0, *others}
     for run in runs:
-        found.update(each for one in run.kernels for each in _moments(one) if math.isfinite(each))
+        moments = (each for one in run.kernels for each in (one.ready, one.started, one.ended))
+        found.update(filter(math.isfinite, moments))
         found.update(each for line in run.lines if line.target or not line.step for each in (line.started, line.ended))
         found.update(event.at for event in run.queues)
         found.add(run.end)
     return sorted(found)
-
-
-def _moments(kernel: Ran) -> tuple[float, float, float]:
-    return kernel.ready, kernel.started, kernel.ended
 
 
 def busy_until(run: Run) -> float:

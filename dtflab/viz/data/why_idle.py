@@ -6,6 +6,7 @@ Read from a trace alone: what ended last before an op began is what it waited fo
 from __future__ import annotations
 
 import bisect
+import operator
 import re
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
@@ -48,7 +49,7 @@ class Idle:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         of = grouped((event.device, event) for event in trace.events)
-        self._begun = {device: sorted(events, key=_start) for device, events in of.items()}
+        self._begun = {device: sorted(events, key=operator.attrgetter("start")) for device, events in of.items()}
         self._ended = {device: sorted(events, key=_end) for device, events in of.items()}
         arrivals = grouped((transfer.device, transfer) for transfer in trace.transfers)
         self._arrivals = {device: sorted(transfers, key=_end) for device, transfers in arrivals.items()}
@@ -170,10 +171,6 @@ def _last(spans: Sequence[Span], until: float) -> Span | None:
     """The one of spans in order of their ends that was over last by then."""
     i = bisect.bisect(spans, until, key=_end) - 1
     return spans[i] if i >= 0 else None
-
-
-def _start(span: Event | Transfer) -> float:
-    return span.start
 
 
 def _end(span: Event | Transfer) -> float:

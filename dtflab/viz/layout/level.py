@@ -294,10 +294,8 @@ class Level:
         for (source, target), points in self._lines():
             drawing.pieces[self.cluster.key, source, target] = [(x + px, y + py) for px, py in points]
 
-    def _lines(self) -> list[tuple[tuple[str, str], Sequence[Point]]]:
-        lines: list[tuple[tuple[str, str], Sequence[Point]]] = []
-        for detour in self.detours:
-            lines.append(((detour.net, detour.target), self._detour_line(detour)))
+    def _lines(self) -> list[tuple[tuple[str, str], list[Point]]]:
+        lines = [((detour.net, detour.target), self._detour_line(detour)) for detour in self.detours]
         for source, net in self.nets.items():
             for target, closing in net.targets.items():
                 number = 0 if target == OUT else self.place[target][0]

@@ -154,14 +154,14 @@ explore(
     workers=Slider(
         [2, 4, 8, 16], 8, "More of them: async is staler, sync waits longer."
     ),
-    spares=Slider(
-        [0, 1, 2, 3], 2, "Sync throws that many last gradients away.", "to spare"
-    ),
     stragglers=Slider(
-        [0, 0.1, 0.3, 0.6, 1.0], 1.0, "How much steps vary. At 0 nobody is late."
+        [0, 0.3, 1.0], 1.0, "How much steps vary. At 0 nobody is late."
     ),
     network=Slider(
         ["1Mb/s", "10Mb/s", "100Mb/s"], "100Mb/s", "Does everybody wait for the wire?"
+    ),
+    spares=Slider(
+        [0, 1, 2, 3], 2, "Sync throws that many last gradients away.", "to spare"
     ),
 )  # fmt: skip
 
