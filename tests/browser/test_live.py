@@ -367,15 +367,24 @@ def test_a_run_is_stepped_through_and_forked(look, tmp_path):  # noqa: F811
         *[{"on": SCRUB, "do": "press", "key": "ArrowRight"}] * 18,
         {"on": SCRUB, "do": "focus", "see": "runs ahead/MatMul_1 "},  # ahead/MatMul_1_grad/MatMul_1 is another one
         {"on": SCRUB, "do": "click", "at": [0.5, 0.5]},
-        {"on": FORK, "do": "click", "see": "The first difference is at", "shot": "forked"},
+        {"on": f"{CHOICES} option", "do": "texts"},
+        {"on": CHOICES, "do": "focus"},
+        *[{"on": CHOICES, "do": "press", "key": "l"}] * 4,  # the fourth that begins so
+        {"on": FORK, "do": "click", "see": "is lost: ends at", "shot": "forked"},
+        {"on": f"{CHOICES} option:checked", "do": "texts"},
         {"on": SCRUB, "do": "press", "key": "s", "shot": "wide"},
         {"on": 'button:has-text("Without the fork")', "do": "click", "see": "Original: ends at"},
         {"on": SCRUB, "do": "focus"},
         {"on": SCRUB, "do": "press", "key": "End", "see": "The run ends.", "shot": "end"},
     )  # fmt: skip
     assert complaints(report) == []
-    (offered,) = report["measured"]
+    offered, halfway, chosen = report["measured"]
     assert offered[0].startswith(("Run ", "Network of ")) and offered[-1] == "Kill worker:2", "the least drastic first"
+    before, lost = ([each for each in words if each.startswith("Lose ")] for words in (offered, halfway))
+    assert before and all(", which leaves at " in words for words in before), "nothing is on its way at first"
+    assert lost[0].startswith("Lose w/read, ps:0 → worker:0, which leaves at ")
+    assert lost[3].startswith("Lose RunGraph, worker:0 → ps:0, on its way since ")
+    assert chosen == [lost[3].partition(", on")[0]], "a fork begins where it sets out, and keeps the choice"
 
 
 KILLED = [

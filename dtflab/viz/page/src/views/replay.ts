@@ -66,7 +66,7 @@ class Live {
   private row = -1; // that keys have chosen: its card stays
   private at: number;
   private now: number; // µs; between two moments while it plays
-  private choice: string; // that was made: it stays chosen wherever it is offered
+  private choice: string; // the value of the one that was made: it stays chosen wherever it is offered
   private isAsked = false;
   private canAsk = false;
   private readonly playing: Playing;
@@ -162,7 +162,10 @@ class Live {
     });
     this.choices.setAttribute("aria-label", "Another choice at this moment");
     this.choices.addEventListener("keydown", (event) => event.stopPropagation());
-    this.choices.addEventListener("change", () => (this.choice = this.choices.title = this.choices.selectedOptions[0]!.text));
+    this.choices.addEventListener("change", () => {
+      this.choice = this.choices.value;
+      this.choices.title = this.choices.selectedOptions[0]!.text;
+    });
     const why = element("span", "dtf-help");
     why.textContent = NO_KERNEL;
     this.busy(false);
@@ -462,35 +465,47 @@ class Live {
 
   // What can be chosen at this moment, of the original: the least drastic first, the end of a task last.
   private offer(): void {
-    const add = (words: string, kind: string, what: number | string) => {
+    const add = (words: string, kind: string, what: number | string, from?: number) => {
       const option = element("option");
       option.textContent = words;
-      option.value = JSON.stringify({ kind, what });
+      option.value = JSON.stringify({ kind, what, from });
       this.choices.append(option);
-      option.selected = words === this.choice;
+      option.selected = option.value === this.choice;
     };
     this.choices.replaceChildren();
     const { texts, tasks } = this.data, rows = this.data.runs[0]!.rows;
     for (const row of rows.filter((each) => each.kind === "device"))
       for (const i of this.waiting(row).slice(0, MOST_CHOICES)) add(`Run ${texts[row.name[i]!]} next on ${row.look.label}`, "next", row.n[i]!);
-    for (const row of rows.filter((each) => each.kind === "link")) {
-      const sent = row.from.flatMap((from, i) => (from === this.at ? [i] : []));
-      for (const i of sent.slice(0, MOST_CHOICES)) add(`Lose ${texts[row.name[i]!]}, ${row.label}`, "lose", row.n[i]!);
-    }
     for (const task of tasks) add(`Network of ${task} 10 times as fast`, "network", `${task}=10x`);
     for (const task of tasks) add(`Network of ${task} 10 times slower`, "network", `${task}=0.1x`);
+    for (const row of rows.filter((each) => each.kind === "link"))
+      for (const i of this.losable(row)) add(`Lose ${texts[row.name[i]!]}, ${row.label}${this.leaves(row.from[i]!)}`, "lose", row.n[i]!, row.from[i]!);
     for (const task of tasks) add(`Kill ${task}`, "kill", task);
     this.choices.title = this.choices.selectedOptions[0]!.text; // whole
   }
 
+  // The messages of a link that are on their way, and the one that sets out next.
+  private losable(row: Row): number[] {
+    const sent = row.from.flatMap((from, i) => (from === this.at || (from < this.at && row.to[i]! > this.at) ? [i] : []));
+    const next = row.from.findIndex((from) => from > this.at);
+    return [...sent.slice(0, MOST_CHOICES), ...(next < 0 ? [] : [next])];
+  }
+
+  private leaves(from: number): string {
+    const when = duration(this.data.moments[from]!);
+    return from === this.at ? "" : from < this.at ? `, on its way since ${when}` : `, which leaves at ${when}`;
+  }
+
+  // A message is lost at the moment at which it sets out: if that is over, the fork begins there.
   private fork(): void {
     const option = this.choices.selectedOptions[0];
     if (!option || this.isAsked) return;
     if (!this.picture.canAsk) return this.picture.say(NO_KERNEL);
-    this.choice = option.text;
+    this.choice = option.value;
+    const { from = this.at, ...asked } = JSON.parse(option.value), at = Math.min(from, this.at);
     this.busy(true);
-    this.picture.say(`${option.text}, from ${duration(this.now)} on: the run is being computed again …`);
-    this.picture.ask({ at: this.at, ...JSON.parse(option.value) });
+    this.picture.say(`${option.text}, from ${duration(this.data.moments[at]!)} on: the run is being computed again …`);
+    this.picture.ask({ at, ...asked });
   }
 
   // Whether a fork is being computed: then it can be cancelled, and no other one can be asked for.
