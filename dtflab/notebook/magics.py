@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
@@ -28,26 +28,19 @@ from dtflab.runtime.session import BaseSession, last_session
 from dtflab.runtime.steps import Steps
 from dtflab.viz.colouring import WAYS
 from dtflab.viz.conformance import Conformance, conformance
+from dtflab.viz.data.step_trace import read
 from dtflab.viz.data.story import placement_of
-from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.explain import Explanation, explain
 from dtflab.viz.live import Redrawn
 
+_Drawn = TypeVar("_Drawn")
 # Arguments that several magics have.
 _TRACED = argument(
-    "fetches",
-    nargs="*",
-    help="what to run once and trace: Python, or names of ops and tensors; or the RunMetadata of a traced run",
+    "fetches", nargs="*", help="what to run, traced: Python or names; or the RunMetadata of a traced run"
 )
 _FEED = argument("--feed", help="feed_dict for that run, a Python expression")
-_SESSION = argument(
-    "--session", help="the session, a Python expression (default: the default session, or the newest one)"
-)
-_COLOR_BY = argument(
-    "--color-by",
-    help="device (default), job, time (how long each op takes) or phase of training",
-    values=lambda _: WAYS,
-)
+_SESSION = argument("--session", help="the session, a Python expression (default: the default one, or the newest)")
+_COLOR_BY = argument("--color-by", help="device (default), job, time (of each op) or phase", values=lambda _: WAYS)
 
 
 @magics_class
@@ -63,17 +56,8 @@ class DtfMagics(Magics):
         self.steps: Steps | None = None
 
     @magic
-    @argument(
-        "--period",
-        type=float,
-        default=0.0,
-        help="measure GPU-Util over this many seconds (default: since the last call)",
-    )
-    @argument(
-        "--live",
-        action="store_true",
-        help="keep drawing the cards while other cells run, as long as they are on the screen",
-    )
+    @argument("--period", type=float, default=0.0, help="seconds to measure GPU-Util (default: since the last call)")
+    @argument("--live", action="store_true", help="keep drawing the cards while other cells run and they are in sight")
     @line_magic
     def dtf_smi(self, line: str) -> Smi | Redrawn:
         """Show all GPUs of this machine's processes, simulated or real, and the programs that hold their memory.
@@ -122,9 +106,7 @@ class DtfMagics(Magics):
         masters follow. With `--feed` the fetches are run once, and the partitions of that run say where they are.
         """
         texts, example = split(self.dtf_placement, line), self.dtf_placement.example
-        most = texts.get("max-boxes")
-        if most is not None and not (most.isdecimal() and int(most)):
-            raise UsageError(f"--max-boxes must be a number from 1, not {most}. For example: {example} --max-boxes 9")
+        most = _number(texts, "max-boxes", example)
         fetches, feed = self._fetches(texts), self._feed(texts)
         session = self._session(texts, example, fetches)
         by = _color_by(texts)
@@ -133,12 +115,13 @@ class DtfMagics(Magics):
             step = self._traced(texts, "%dtf_placement train --color-by time --feed {x: 1.0}", fetches)
         what, where = _placed(session, fetches, feed)
         phases = viz.phases(session.graph) if by == "phase" else None
-        how = {"scope": texts.get("scope", ""), "max_boxes": most and int(most)}
+        how = {"scope": texts.get("scope", ""), "max_boxes": most}
         return drawn(viz.placement, what, where, color_by=by, step=step, phases=phases, **how)
 
     @magic
     @_TRACED
     @_FEED
+    @argument("--steps", help="run it that often, and draw the step whose length is the median (default: 1)")
     @_COLOR_BY
     @_SESSION
     @no_var_expand
@@ -147,6 +130,7 @@ class DtfMagics(Magics):
         """Draw what ran when: run something once, traced, or show the RunMetadata of a traced run.
 
         %dtf_timeline train --feed {images: x, labels: y}
+        %dtf_timeline train --steps 5            of five steps the median: no step that something else held up
         %dtf_timeline run_metadata
         %dtf_timeline train --color-by phase     input, forward, loss, backward, update; or device, job, time
         """
@@ -183,7 +167,7 @@ class DtfMagics(Magics):
             raise
 
     def _traced(self, texts: dict[str, str], example: str, fetches: Any) -> Any:
-        """The RunMetadata that a line names, or that of what it names, run once."""
+        """The RunMetadata that a line names, or that of what it names: of several runs the median in length."""
         if fetches is None:
             raise UsageError(
                 "Name what to run, traced: a tensor, an op, a list of them; or give the RunMetadata of a traced run. "
@@ -193,7 +177,8 @@ class DtfMagics(Magics):
             return fetches
         session, feed = self._session(texts, example, fetches), self._feed(texts)
         try:
-            return session.trace(fetches, feed)
+            steps = [session.trace(fetches, feed) for _ in range(_number(texts, "steps", example) or 1)]
+            return drawn(_median, steps) if len(steps) > 1 else steps[0]
         except errors.InvalidArgumentError as error:
             if "must feed a value" in error.message:
                 error.add_note(f"The traced run is fed like this: {example}")
@@ -426,17 +411,28 @@ class DtfMagics(Magics):
         return f"Name the right one: {what} --session {name}" if name else TWO_GRAPHS
 
 
+def _number(texts: Mapping[str, str], name: str, example: str) -> int | None:
+    """The number of an option, from 1; None without it."""
+    text = texts.get(name)
+    if text is not None and not (text.isdecimal() and int(text)):
+        raise UsageError(f"--{name} must be a number from 1, not {text}. For example: {example} --{name} 9")
+    return None if text is None else int(text)
+
+
+def _median(steps: list[RunMetadata]) -> RunMetadata:
+    return sorted(steps, key=lambda step: read(step).total)[len(steps) // 2]
+
+
 def _color_by(texts: dict[str, str]) -> str:
     by = texts.get("color-by", "device")
     check("--color-by", by, WAYS, "--color-by phase")
     return by
 
 
-def drawn(draw: Callable[..., Any], *what: Any, **how: Any) -> Picture:
+def drawn(draw: Callable[..., _Drawn], *what: Any, **how: Any) -> _Drawn:
     """A picture, or in one line why there is nothing to draw."""
     try:
-        picture: Picture = draw(*what, **how)
-        return picture
+        return draw(*what, **how)
     except (ValueError, NotImplementedError) as error:
         raise UsageError(str(error)) from None
 

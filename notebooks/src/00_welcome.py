@@ -201,17 +201,16 @@ print(f"test accuracy {accuracy:.3f} after {updates:,} updates")
 #
 # ## What ran when?
 #
-# One training step of worker 1, traced. Each band is a device, each solid bar an operation. A hatched bar is a tensor
-# that a device received, from the moment it asked until it had it, and an arrow shows where it came from.
+# One training step of worker 1, traced (of five the one of median length, in case something else ran meanwhile). Each
+# band is a device, each solid bar an operation. A hatched bar is a tensor that a device received, from the moment it
+# asked until it had it, and an arrow shows where it came from.
 #
 # **Predict: what does the worker do until the weights have come? What does the parameter server do meanwhile?**
 
 # %%
 x, y = digits.train.next_batch(50)
 feed = {model.images: x, model.labels: y}
-for _ in range(2):
-    sess.run(model.train, feed)  # the first run also prepares the graph
-# %dtf_timeline model.train --feed feed
+# %dtf_timeline model.train --feed feed --steps 5
 
 # %% [markdown]
 # In the picture: click an empty place in a band, and it says what that device was waiting for. Press <kbd>C</kbd> for

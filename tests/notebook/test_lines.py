@@ -133,7 +133,7 @@ def offered(shell, line):
         ("%dtf_smi --", ["--period", "--live", "--help"]),
         ("%dtf_style --", ["--projector", "--default", "--help"]),
         ("%dtf_timeline --color-by ", ["device", "job", "time", "phase"]),
-        ("%dtf_timeline y --", ["--feed", "--color-by", "--session", "--help"]),
+        ("%dtf_timeline y --", ["--feed", "--steps", "--color-by", "--session", "--help"]),
         ("%dtf_placement y --s", ["--scope", "--session"]),
         ("%dtf_step --all --", ["--feed", "--session", "--help"]),
         ("%dtf_vars --", ["--help"]),

@@ -8,10 +8,13 @@ import pytest
 from IPython.core.error import UsageError
 from IPython.utils.capture import capture_output
 
+from dtflab import viz
 from dtflab.base import errors
 from dtflab.cluster.master_stub import MasterStub
 from dtflab.machine.hosts import simulate_gpus
+from dtflab.runtime.session import BaseSession
 from dtflab.viz import Picture
+from dtflab.viz.data import step_trace
 from tests.notebook.cells import MODEL, cell, magic
 
 
@@ -167,6 +170,25 @@ def test_a_placement_may_begin_with_few_boxes(model):
             f"UsageError: --max-boxes must be a number from 1, not {wrong}. "
             "For example: %dtf_placement loss --max-boxes 9\n"
         )
+
+
+def test_of_several_steps_the_one_of_median_length_is_drawn(model, monkeypatch):
+    drawn, lengths, trace = [], iter((90, 20, 30, 900, 10)), BaseSession.trace
+
+    def traced(session, fetches, feed):
+        metadata = trace(session, fetches, feed)
+        length = next(lengths)
+        for node in (node for device in metadata.step_stats.dev_stats for node in device.node_stats):
+            node.all_end_rel_nanos = length * 10**9
+        return metadata
+
+    monkeypatch.setattr(BaseSession, "trace", traced)
+    monkeypatch.setattr(viz, "timeline", lambda step, **how: drawn.append(step_trace.read(step).total))
+    cell(model, "%dtf_timeline y --feed {x: [1.0, 2.0]} --steps 5")
+    assert [round(total / 1e6) for total in drawn] == [30]
+    assert "--steps must be a number from 1, not few. For example: %dtf_timeline train" in cell(
+        model, "%dtf_timeline y --steps few"
+    )
 
 
 def test_a_scope_that_is_not_there(model):
