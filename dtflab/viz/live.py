@@ -28,7 +28,7 @@ from dtflab.viz.drawing import front_end
 from dtflab.viz.drawing.marks import heading
 from dtflab.viz.drawing.picture import Picture, nothing_yet
 from dtflab.viz.drawing.ticker import PATIENCE, Ticker
-from dtflab.viz.live_curves import Labels, curves, in_order, summary
+from dtflab.viz.live_curves import Labels, curves, in_order, summary, until
 
 _NEWS_S, _STILL_S, _LINE_S = 0.2, 2.0, 5.0  # from one message to the next; between two stills, two lines of text
 _NUMBERS = "live() draws numbers; {} is {!r}."
@@ -287,11 +287,12 @@ class Live(_Shown):
         self._sent[who] = line.thinned, len(line.xs)
         return [first, *line.since(first)]
 
-    def _status(self) -> dict[str, str]:
+    def _status(self) -> dict[str, Any]:
         unheard = self._stopping and not self._is_asked and not self._is_over
         words = ": the program does not ask live.should_stop(); interrupt the kernel instead" if unheard else ""
         status = summary(self._course, self._labels, self._is_over, self._stopping) + words
-        return {"status": status, "head": heading(self._labels.title, status)}
+        head, end = heading(self._labels.title, status), until(self._course, self._labels.over, self._is_over)
+        return {"status": status, "head": head, "until": end}
 
 
 class _Hook(SessionRunHook):

@@ -75,6 +75,15 @@ def axis(course: Course, over: str) -> str:
     return f"steps of each {'worker' if all(map(_is_task, course.lines)) else 'line'}"
 
 
+def until(course: Course, over: str, done: bool) -> float | None:
+    """The place of the last of the known steps on the x axis; None where it is unknown, or all is done."""
+    ends = [x for line in course.lines.values() for x in (line.xs[0], line.newest[0])]
+    if done or course.steps is None or over != "step" or not ends:
+        return None
+    each = len(course.lines) if course.is_counted else round(course.count / (max(ends) - min(ends) + 1))
+    return min(ends) + course.steps / max(each, 1) - 1  # a global step counts for all, an own one for its worker
+
+
 def _time(seconds: float) -> str:
     if seconds < 100:
         return duration(1e6 * seconds) if seconds < 9.95 else f"{seconds:.0f} s"
@@ -101,7 +110,7 @@ def curves(
     course: Course, labels: Labels, done: bool, stopped: bool, live: Callable[[Mapping[str, Any]], Any]
 ) -> Picture:
     """Picture the course; `live` makes the data of the live picture of what it has in common with the still."""
-    plan = Plan(course, labels)
+    plan = Plan(course, labels, done)
     head = heading(labels.title, summary(course, labels, done, stopped))
     drawing = join([tag("g", head, class_="head"), plan.legend, tag("g", *plan.still(), class_="still")])
     rows = [
@@ -126,7 +135,8 @@ def _points(course: Course, labels: Labels) -> Table:
 class Plan:
     """Where the parts of the picture stand."""
 
-    def __init__(self, course: Course, labels: Labels) -> None:
+    def __init__(self, course: Course, labels: Labels, done: bool = False) -> None:
+        self.until = until(course, labels.over, done)
         self.labels, self.lines = labels._replace(over=axis(course, labels.over)), in_order(course)
         self.pens = [_pen(i, who) for i, (who, _) in enumerate(self.lines)]
         head = heading(labels.title, _LONGEST).height + 6
@@ -142,13 +152,13 @@ class Plan:
         sides = {"left": _LEFT, "right": self.right, "top": self.top, "bottom": self.bottom}
         plot = {side: at + MARGIN for side, at in sides.items()}
         pens = [pen._asdict() for pen in self.pens]
-        return {"plot": plot, "pens": pens, "value": self.labels.value, "over": self.labels.over}
+        return {"plot": plot, "pens": pens, "value": self.labels.value, "over": self.labels.over, "until": self.until}
 
     def still(self) -> Iterator[Markup]:
         """The axes and the lines as they are now."""
         xs = [x for _, line in self.lines for x in line.since(0)[0]]
         ys = [y for _, line in self.lines for y in line.since(0)[1] if y is not None]
-        across, up = _span(xs, False), _span(ys, True)
+        across, up = _span([*xs, *([] if self.until is None else [self.until])], False), _span(ys, True)
         yield tag("text", self.labels.value, x=_LEFT, y=self.top - 8, class_="soft")
         yield tag("text", self.labels.over, x=self.right, y=self.bottom + 32, class_="soft end")
         for value in _ticks(*up, 5) if ys else ():

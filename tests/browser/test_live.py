@@ -290,7 +290,7 @@ def work(client):
     return "ended"
 
 
-print(cluster.run(work, watch=tf.viz.live("loss", steps=10**9)))""",
+print(cluster.run(work, watch=tf.viz.live("loss", steps=20_000)))""",
 ]
 LINE = ".grown path[stroke]"
 

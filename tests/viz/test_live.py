@@ -104,6 +104,22 @@ def test_updates_are_counted_together_and_steps_for_each_worker():
     assert seen(*both, x=7.0)[:2] == ("2 of 12 updates", "step"), "the global step, as they said"
 
 
+def test_the_x_axis_has_room_for_the_known_steps():
+    def ends(*reports, steps=12, over="step", done=False):
+        return Plan(course_of(steps, *reports), LOSS._replace(over=over), done).until
+
+    a, b = [report(1.0, "a")], [report(1.0, "b")]
+    assert ends(*a) == 11, "it begins at 0"
+    assert ends(*a, *b) == ends(*a * 3, *b) == 5, "all workers together make them"
+    both = [report(1.0, who, x) for x in range(100, 103) for who in "ab"]
+    assert ends(*both) == 105, "each has said its own step"
+    assert ends(*(report(1.0, who, 100 + i) for i, who in enumerate("abab"))) == 111, "the global step counts for both"
+    assert ends() is ends(*a, steps=None) is ends(*a, over="virtual time (s)") is ends(*a, done=True) is None
+    course = course_of(12, *a * 2)
+    first, all_ = (curves(course, LOSS, done, False, lambda data: data).svg for done in (False, True))
+    assert ">10</text>" in first and ">10</text>" not in all_ and ">0.8</text>" in all_, "the still has it, too"
+
+
 def test_the_speed_is_that_of_the_last_seconds():
     course = Course(None, 0.0)
     for second in range(1, 21):
@@ -163,11 +179,13 @@ def test_a_page_gets_each_point_once_and_the_last_state(page):
     with tf.viz.live("loss", steps=6) as live:
         for i in range(3):
             live(float(i), worker=0)
-        lines, _ = until(page, lambda says: "3 of 6 updates" in says["status"])
+        lines, says = until(page, lambda says: "3 of 6 updates" in says["status"])
+        assert says["until"] == 5
         assert lines == [([0, 1, 2], [0.0, 1.0, 2.0])]
         for i in range(3):
             live(5.0 + i, worker=1)
     lines, last = until(page, lambda says: says["done"])
+    assert last["until"] is None
     assert lines == [([0, 1, 2], [0.0, 1.0, 2.0]), ([0, 1, 2], [5.0, 6.0, 7.0])]
     assert "6 of 6 updates in" in last["status"] and page.empty()
 

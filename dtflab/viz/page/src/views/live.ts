@@ -1,7 +1,7 @@
 // A training while it runs: lines that grow, the values at the pointer, a button that stops it.
 //
 // The kernel says five times a second what is new; a page that has missed something asks for all. The axes follow the
-// data; what stands around the plot is the kernel's.
+// data, the x axis the number of steps if that is known; what stands around the plot is the kernel's.
 
 import { scaleLinear, type ScaleLinear } from "d3-scale";
 import { line } from "d3-shape";
@@ -17,6 +17,7 @@ interface Says {
   status?: string;
   svg?: string; // with what follows: another line, so another legend
   over?: string; // the name of the x axis
+  until?: number | null; // where the last of the known steps will stand on it
   plot?: { left: number; right: number; top: number; bottom: number };
   pens?: { name: string; colour: string; dash: string }[];
 }
@@ -87,6 +88,7 @@ class Curves {
       this.data.over = says.over!;
       this.lines.length = 0;
     }
+    this.data.until = says.until ?? null;
     if (!this.take(says)) return this.picture.ask({ do: "all" });
     if (says.head) this.picture.svg.querySelector(".head")!.innerHTML = says.head;
     if (says.done) {
@@ -124,7 +126,7 @@ class Curves {
     drawing.querySelector(".still")?.remove();
     drawing.querySelector(".grown")?.remove();
     const { left, top, bottom } = this.plot, right = this.plot.right + extra;
-    this.x = scaleLinear(span(this.lines.flatMap(({ xs }) => xs), false), [left, right]);
+    this.x = scaleLinear(span([...this.lines.flatMap(({ xs }) => xs), this.data.until ?? null], false), [left, right]);
     const y = scaleLinear(span(this.lines.flatMap(({ ys }) => ys), true), [bottom, top]);
     const parts = [
       text(this.data.value, left, top - 8, "soft"),
