@@ -17,6 +17,7 @@ import numpy as np
 from dtflab.base import errors
 from dtflab.graph import dtypes
 from dtflab.graph.array_value import as_array
+from dtflab.graph.fetches import noted
 from dtflab.graph.nested_values import leaves
 from dtflab.graph.operation import Operation, Tensor
 
@@ -102,7 +103,8 @@ def _tensor(graph: Graph, key: Any) -> Tensor:
         known = type(key) is Tensor and key.graph is graph
         tensor: Tensor = key if known else graph.as_graph_element(key, allow_operation=False)
     except (TypeError, ValueError, KeyError) as error:
-        raise TypeError(f"Cannot interpret feed_dict key as Tensor: {error.args[0]}") from None
+        wrong = TypeError(f"Cannot interpret feed_dict key as Tensor: {error.args[0]}")
+        raise noted(wrong, graph, key, ":0") from None
     if not graph.is_feedable(tensor):
         raise ValueError(f"Tensor {tensor.name} may not be fed.")
     return tensor

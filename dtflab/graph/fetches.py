@@ -17,7 +17,7 @@ import numpy as np
 
 from dtflab.base import errors
 from dtflab.base.ownership import SOLE_ELEMENT, holders
-from dtflab.base.suggestions import did_you_mean
+from dtflab.base.suggestions import near
 from dtflab.graph.operation import Operation, Tensor
 
 if TYPE_CHECKING:
@@ -138,11 +138,7 @@ class Fetches:
             ) from None
         except (ValueError, KeyError) as error:
             wrong = ValueError(f"Argument `fetch` = {fetch} cannot be interpreted as a Tensor. ({error.args[0]})")
-            ops = self._graph.get_operations()
-            names = [tensor.name for op in ops for tensor in op.outputs] + [op.name for op in ops]
-            if isinstance(fetch, str) and (meant := did_you_mean(fetch, names).strip()):
-                wrong.add_note(meant)
-            raise wrong from None
+            raise noted(wrong, self._graph, fetch) from None
         if not self._graph.is_fetchable(element):
             raise errors.InaccessibleTensorError(
                 f"Operation {getattr(element, 'op', element).name} has been marked as not fetchable. Typically this "
@@ -150,6 +146,15 @@ class Fetches:
             )
         slot = self._slots.setdefault(element, len(self._slots))
         return lambda values: values[slot]
+
+
+def noted(error: Exception, graph: Graph, name: object, suffix: str = "") -> Exception:
+    """The error of a name, with the op or tensor that it may mean: all tensors end alike, so their ops are compared."""
+    op_name, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
+    suffix = suffix or colon.replace(":", ":0")
+    for found in near(op_name, [op.name for op in graph.get_operations() if op.outputs or not suffix]):
+        error.add_note(f"Did you mean {found}{suffix}?")
+    return error
 
 
 def own(value: Any) -> Any:

@@ -50,12 +50,7 @@ class ClusterMagics(Magics):
     @argument("--ps", type=int, default=0, help="number of parameter servers")
     @argument("--worker", type=int, default=0, help="number of workers")
     @argument("--job", action="append", default=[], metavar="NAME=N", help="any other job, NAME=N; may be repeated")
-    @argument(
-        "--engine",
-        default="inprocess",
-        help="where tasks run: inprocess (default), process, tensorflow or dask",
-        values=lambda _: _ENGINES,
-    )
+    @argument("--engine", default="inprocess", help="inprocess, process, tensorflow or dask", values=lambda _: _ENGINES)
     @argument("--listen", action="store_true", help="bind loopback ports, so that other processes can join")
     @argument("--no-token", action="store_true", help="process: accept any program on this machine, also TensorFlow's")
     @argument("--credentials", metavar="FOLDER", help="start, attach: where TLS certificates, a token or both are")
@@ -72,27 +67,14 @@ class ClusterMagics(Magics):
     @argument("--gpu", help="their model, for example K40 (default: GRID K520)", values=_one_of("--gpu"))
     @argument("--gpu-memory", help="memory of each, for example 4GiB (default: what the model has)")
     @argument(
-        "--visible",
-        action="append",
-        default=[],
-        metavar="JOB=GPUS",
-        help="which GPUs a job sees, as ps=0; may be repeated",
+        "--visible", action="append", default=[], metavar="JOB=GPUS", help="GPUs that a job sees, as ps=0; repeat it"
     )
-    @argument(
-        "--clock",
-        default="real",
-        help="real (default), or virtual: durations come from the hardware below",
-        values=_one_of("--clock"),
-    )
+    @argument("--clock", default="real", help="real, or virtual: that of the hardware below", values=_one_of("--clock"))
     @argument("--network", help="virtual: the network between hosts (default: 10Gb/s)", values=_one_of("--network"))
     @argument("--bus", help="virtual: the bus between a host's GPUs (default: pcie3)", values=_one_of("--bus"))
     @argument("--cpu", help="virtual: the CPUs of each host, a name from the catalogue")
     @argument("--racks", type=int, help="virtual: the number of racks for the hosts (default: 1)")
-    @argument(
-        "--stragglers",
-        values=_one_of("--stragglers"),
-        help="virtual: how random slowness is distributed, for example lognormal(0.3)",
-    )
+    @argument("--stragglers", values=_one_of("--stragglers"), help="virtual: random slowness, such as lognormal(0.3)")
     @argument("--seed", type=int, help="virtual: runs with the same seed are identical")
     @line_magic
     def dtf_cluster(self, line: str) -> Any:

@@ -75,18 +75,10 @@ class DtfMagics(Magics):
         return smi(period)
 
     @magic
-    @argument(
-        "fetches", nargs="*", help="what to draw, with all that it needs: Python or names (default: the whole graph)"
-    )
-    @argument(
-        "--feed",
-        help="feed_dict, a Python expression: for --color-by time, or to ask a TensorFlow server where ops are",
-    )
+    @argument("fetches", nargs="*", help="what to draw, with its inputs: Python or names (default: the whole graph)")
+    @argument("--feed", help="feed_dict, in Python: for --color-by time, or to ask a TensorFlow server where ops are")
     @argument("--scope", help="draw only what is in this name scope")
-    @argument(
-        "--max-boxes",
-        help="start with about this many boxes, counting closed scopes (default: 12; up to 40 ops: a page of them)",
-    )
+    @argument("--max-boxes", help="about how many boxes there are at first (default: 12; up to 40 ops: a page of them)")
     @_COLOR_BY
     @_SESSION
     @no_var_expand
@@ -276,10 +268,7 @@ class DtfMagics(Magics):
     @magic
     @argument("fetches", nargs="*", help="what to run: Python, or names of ops and tensors")
     @argument("--feed", help="feed_dict for that run, a Python expression")
-    @argument(
-        "--cluster",
-        help="a cluster with the tasks to use, a Python expression (default: those that the graph's devices name)",
-    )
+    @argument("--cluster", help="a cluster to use, in Python (default: one of the tasks that the graph's devices name)")
     @no_var_expand
     @line_magic
     def dtf_conformance(self, line: str) -> Conformance:
@@ -297,11 +286,7 @@ class DtfMagics(Magics):
         return conformance(fetches, self._feed(texts), cluster=cluster)
 
     @magic
-    @argument(
-        "fetches",
-        nargs="*",
-        help="what to fetch, a Python expression: begin a step (without it: run the next set of the current step)",
-    )
+    @argument("fetches", nargs="*", help="begin a step that fetches this, in Python (without it: run the next set)")
     @argument("--feed", help="feed_dict for that step, a Python expression")
     @_SESSION
     @argument("--all", action="store_true", help="run all that is left, and return the values")

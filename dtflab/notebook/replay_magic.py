@@ -26,9 +26,7 @@ class ReplayMagics(Magics):
     @argument("what", nargs="*", help="a function of a client, as for cluster.run; or what one step fetches")
     @argument("--feed", help="feed_dict for that step, a Python expression")
     @argument("--session", help="its session, a Python expression (default: the default session, or the newest one)")
-    @argument(
-        "--cluster", help="the name of the cluster that runs the function (default: cluster)", values=clusters_by_name
-    )
+    @argument("--cluster", help="the cluster that runs it, by name (default: cluster)", values=clusters_by_name)
     @no_var_expand
     @line_magic
     def dtf_replay(self, line: str) -> Picture:

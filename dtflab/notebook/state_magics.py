@@ -50,9 +50,7 @@ class StateMagics(Magics):
         nargs="?",
         help="a cluster or session, what a tf.watch() saw, or a deadlock's error (default: the newest session)",
     )
-    @argument(
-        "--live", action="store_true", help="keep drawing them while other cells run, as long as they are on the screen"
-    )
+    @argument("--live", action="store_true", help="keep drawing them while other cells run and they are in sight")
     @no_var_expand
     @line_magic
     def dtf_queues(self, line: str) -> Picture | Redrawn:
@@ -103,9 +101,7 @@ class StateMagics(Magics):
         return drawn(viz.wire, seen)
 
     @magic
-    @argument(
-        "log", nargs="?", help="a StalenessLog or an optimizer, a Python expression (default: the log on the cluster)"
-    )
+    @argument("log", nargs="?", help="a StalenessLog or an optimizer, in Python (default: the log on the cluster)")
     @argument("--name", help="the name of its StalenessOptimizer (default: staleness)")
     @argument("--where", help="the device of its global step (default: /job:ps/task:0)")
     @argument("--session", help="the session whose cluster is asked (default: the default session, or the newest one)")

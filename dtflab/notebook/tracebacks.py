@@ -17,7 +17,7 @@ from dtflab.base import error_report
 from dtflab.base.suggestions import did_you_mean, near
 from dtflab.notebook import task_cell
 
-_NO_MAGIC = re.compile(r"magic(?: function)? `%%?(dtf_\w+)` not found\.$")
+_NO_MAGIC = re.compile(r"magic(?: function)? `%%?dtf_(\w+)` not found\.$")
 
 
 def load(shell: Any) -> None:
@@ -61,5 +61,6 @@ def _suggest(shell: Any, error: BaseException) -> None:
             error.add_note(meant)
     elif isinstance(error, UsageError) and (wrong := _NO_MAGIC.search(str(error))):
         there = shell.magics_manager.lsmagic()
-        for name in near(wrong[1], [name for kind in there.values() for name in kind]):
-            error.args = (f"{error} Did you mean {'%%' if name in there['cell'] else '%'}{name}?",)
+        ours = [name.removeprefix("dtf_") for kind in there.values() for name in kind if name.startswith("dtf_")]
+        for name in near(wrong[1], ours):  # the beginning of them all is not a likeness
+            error.args = (f"{error} Did you mean {'%%dtf_' if f'dtf_{name}' in there['cell'] else '%dtf_'}{name}?",)

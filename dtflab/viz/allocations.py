@@ -67,7 +67,8 @@ def allocations(error: ResourceExhaustedError, *, width: float | None = None, ti
         top = head.height + 34.0
         strip = _Strip(found, inner, top)
         blocks = (strip.block(stay, device, len(moments) - 1) for stay in stays)
-        drawing = join([head, marks.stretch((0, inner), strip.scale(), *blocks, strip.frame(), *strip.asked(last))])
+        row = marks.stretch((0, inner), strip.scale(), *blocks, strip.frame())
+        drawing = join([tag("g", head, class_="head"), row, *strip.asked(last)])
         live = {
             "view": "allocations",
             "lit": [moment.lit for moment in moments],

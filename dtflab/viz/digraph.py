@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 
 
 def digraph(
-    graph: Any = None, placement: Mapping[str, str] | BaseSession | None = None, step_stats: Any = None
+    graph: Any = None, placement: Mapping[str, str] | BaseSession | Any = None, step_stats: Any = None
 ) -> networkx.DiGraph:
     """A networkx DiGraph of ops.
 
     `graph` is a Graph (default: the default graph), a GraphDef, a list of Nodes, or fetches: tensors and operations,
-    however nested, which stand for themselves and all that they depend on. `step_stats` is a RunMetadata or StepStats.
-    `placement` maps names of ops to devices. An op that it doesn't name is where the trace says that it ran, and one
-    that the trace doesn't name (a fed placeholder, control flow) has the device that the program asked for, or ''.
+    however nested, which stand for themselves and all that they depend on. `step_stats` is a RunMetadata or StepStats,
+    which may also come second. `placement` maps names of ops to devices. An op that it doesn't name is where the trace
+    says that it ran, and one that the trace doesn't name (a fed placeholder, control flow) has the device that the
+    program asked for, or ''.
     Pass a session instead of both for the devices that it put its ops on, and its newest trace, `sess.trace(fetches)`;
     without one, the first step that ran the fetches. (A session traces those of its first 20 kinds of steps, but not
     where its master or a task is in another process: there `sess.trace(fetches)` gives times.) Without both, it is the
@@ -45,6 +46,8 @@ def digraph(
     """
     import networkx
 
+    if not isinstance(placement, Mapping | BaseSession | None):
+        placement, step_stats = None, placement  # digraph(fetches, trace)
     if isinstance(placement, BaseSession):
         step_stats = _trace_of(placement, graph) if step_stats is None else step_stats
         graph, placement = asked(graph, placement)

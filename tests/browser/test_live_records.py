@@ -44,6 +44,7 @@ def test_memory_answers_and_its_end_is_replayed(look, tmp_path):  # noqa: F811
         {"on": OOM, "do": "focus"},
         {"on": OOM, "do": "press", "key": "ArrowLeft", "see": "gives back", "shot": "before"},
         {"on": OOM, "do": "press", "key": "Home", "see": "Before the last", "shot": "home"},
+        {"on": f"{OOM} .head .soft:not(.gone)", "do": "texts"},
         {"on": OOM, "do": "press", "key": "p", "see": "The allocation fails.", "shot": "full"},
         {"on": PLOT, "nth": 1, "do": "focus"},
         {"on": PLOT, "nth": 1, "do": "press", "key": "p", "see": "the peak of ps:0: ps:0 holds 3.66 MiB (",
@@ -51,6 +52,7 @@ def test_memory_answers_and_its_end_is_replayed(look, tmp_path):  # noqa: F811
         {"on": PLOT, "nth": 1, "do": "press", "key": "p", "see": "the peak of worker:0 GPU:0: "},
     )  # fmt: skip
     assert complaints(report) == []
+    assert report["measured"] == [[]], "what was free when it failed is not said of a moment before"
 
 
 CALLED = [

@@ -182,7 +182,7 @@ def test_tab_offers_a_magics_own_options(kernel):
     assert kernel.tab("%dtf_cluster --engine ten") == ("ten", ["tensorflow"])
     assert kernel.tab("%%dtf_run --on /job:w") == ("/job:w", ["/job:worker/task:0", "/job:worker/task:1"])
     typed, offered = kernel.tab("%dtf_timeline y --")
-    assert typed == "--" and {*offered} == {"--feed", "--color-by", "--session", "--help"}
+    assert typed == "--" and {*offered} == {"--feed", "--steps", "--color-by", "--session", "--help"}
     assert kernel.tab("y.gra")[1] == ["graph"]
     kernel.do("%dtf_cluster stop")
 

@@ -121,6 +121,26 @@ def test_what_only_products_read_is_fed_as_it_is():
         assert steps.finish().tolist() == [[98, 98], [98, 98]]
 
 
+@pytest.mark.parametrize(
+    ("name", "fetch", "feed"),
+    [
+        ("wieghts/read:0", "weights/read:0", "weights/read:0"),
+        ("wieghts/read", "weights/read", "weights/read:0"),
+        ("weights/read:3", "weights/read:0", "weights/read:0"),
+        ("dnoe", "done", None),  # an op without a tensor
+        ("nope:0", None, None),  # it ends as `e:0`, as all tensors do
+    ],
+)
+def test_a_name_that_is_not_there_gets_its_nearest(name, fetch, feed):
+    with tf.Graph().as_default():
+        tf.identity(1.0, name="weights/read"), tf.no_op(name="done"), tf.identity(1.0, name="e")
+        with tf.Session() as sess:
+            for meant, wrong in ((fetch, lambda: sess.run(name)), (feed, lambda: sess.run("done", {name: 1.0}))):
+                with pytest.raises((ValueError, TypeError)) as caught:
+                    wrong()
+                assert getattr(caught.value, "__notes__", []) == [f"Did you mean {meant}?"] * (meant is not None)
+
+
 def test_two_fetches_of_one_value_are_two_arrays():
     x = tf.placeholder(tf.float32, [2])
     with tf.Session() as session:

@@ -159,7 +159,7 @@ def test_fetches_stand_for_what_they_need():
 
 def test_critical_path():
     nodes = mlp()
-    path = viz.critical_path(viz.digraph(nodes, step_stats=traced(nodes)))
+    path = viz.critical_path(viz.digraph(nodes, traced(nodes)))  # a trace may come second
     graph = viz.digraph(nodes)
     assert path[-1] == "GradientDescent" and not list(graph.predecessors(path[0]))
     assert all(graph.has_edge(a, b) for a, b in itertools.pairwise(path))
@@ -168,8 +168,10 @@ def test_critical_path():
 def test_wrong_input():
     with pytest.raises(ValueError, match=r"The graph is empty\. Add operations"):
         viz.digraph([])
-    with pytest.raises(TypeError, match=r"Pass a graph, nodes or fetches, not a value of type float: 3\.5"):
+    with pytest.raises(TypeError, match=r"Pass a graph, nodes or fetches, not a value of type float\."):
         viz.digraph(3.5)
+    with pytest.raises(TypeError, match=r"A RunMetadata or StepStats is needed, not float\. Trace a step"):
+        viz.digraph(mlp(), 3.5)
     with pytest.raises(ValueError, match=r"The graph has no times\. Trace a step"):
         viz.critical_path(viz.digraph(mlp()))
     with pytest.raises(ValueError, match="The trace is empty"):

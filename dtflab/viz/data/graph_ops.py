@@ -117,7 +117,7 @@ def _operation(fetch: Any) -> Any:
         fetch = get_default_graph().as_graph_element(fetch)
     op = fetch if hasattr(fetch, "control_inputs") else getattr(fetch, "op", None)
     if op is None or not hasattr(op, "control_inputs"):
-        raise TypeError(f"Pass a graph, nodes or fetches, not a value of type {type(fetch).__name__}: {fetch!r}.")
+        raise TypeError(f"Pass a graph, nodes or fetches, not a value of type {type(fetch).__name__}.")
     return op
 
 

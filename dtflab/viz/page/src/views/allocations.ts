@@ -13,7 +13,7 @@ interface Allocations {
 
 export function allocations(picture: Picture, data: Allocations): void {
   const blocks = [...picture.svg.querySelectorAll<SVGGElement>(".block")];
-  const asked = picture.svg.querySelectorAll<SVGGElement>(".asked");
+  const failed = picture.svg.querySelectorAll(".asked, .head > .soft"); // what is so at the end alone
   const end = data.says.length - 1;
   picture.speakAbove();
   const show = (place: number) => {
@@ -22,7 +22,7 @@ export function allocations(picture: Picture, data: Allocations): void {
       const isUsed = data.blocks.first[i]! <= at && at < data.blocks.last[i]!;
       block.setAttribute("class", `block${isUsed ? "" : " gone"}${data.lit[at] === i ? " lit" : ""}`);
     });
-    asked.forEach((part) => part.classList.toggle("gone", at < end));
+    failed.forEach((part) => part.classList.toggle("gone", at < end));
     picture.say(data.says[at]!);
   };
   const plays = Math.min(900, WHOLE / end); // milliseconds for each
