@@ -57,6 +57,7 @@ def op_error(error: BaseException, node: Node, device: str) -> errors.OpError:
     if isinstance(error, errors.OpError):
         named = type(error)(error.node_def, error.op, error.message + where)
         named.report, named.exhausted = error.report, error.exhausted
+        named.__notes__ = getattr(error, "__notes__", [])
         return named
     if isinstance(error, MemoryError):
         return errors.ResourceExhaustedError.of(f"OOM when running {node.op}: {error}{where}")

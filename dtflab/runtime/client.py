@@ -192,7 +192,7 @@ def explained(error: OpError | KeyboardInterrupt, graph: Graph, target: str) -> 
     op = graph._ops.get(named[1]) or graph._ops.get(_OWNER.sub(r"\1\2", named[1])) or _call_of(named[1], graph)
     found = type(error)(op.node_def if op is not None else error.node_def, op, error.message)
     found.device, found.report, found.exhausted = named[2], error.report, error.exhausted
-    found.experimental_payloads = error.experimental_payloads
+    found.experimental_payloads, found.__notes__ = error.experimental_payloads, getattr(error, "__notes__", [])
     error.__traceback__ = None
     return found
 

@@ -69,6 +69,7 @@ MISTAKES = {
     "tf.matmul(tf.zeros([2, 3]), tf.zeros([2, 3]))": "ValueError: Dimensions must be equal, but are 3 and 2",
     "tf.matmul(tf.zeros([3, 2]), tf.zeros([5, 3]), True)": "The second matrix needs 3 rows, as many as the transposed",
     "tf.matmul(tf.zeros([2, 3]), tf.zeros([5, 3]))": "as the first has columns: transpose_b=True gives it these.",
+    "tf.matmul(tf.zeros([4, 2, 3]), tf.zeros([4, 5, 3]))": "as the first has columns: transpose_b=True gives it these.",
     "tf.predict('placement/q3', 'XY')": "ValueError: placement/q3 has no X, Y. Its letters are A, B, C, D, E",
     "tf.get_variable('v', [2])": "ValueError: Variable v already exists, disallowed.",
     "y.numpy()": "AttributeError: 'Tensor' object has no attribute 'numpy'. Its value exists only inside a session",
@@ -90,6 +91,30 @@ MISTAKES = {
     "y + old": "must be from the same graph as the other inputs. There are two graphs, as after tf.reset",
     "sess.close(); sess.run(y)": "by close(). Open a new one: sess = tf.Session(…).",
 }
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "more", "cure"),
+    [
+        (
+            "[[1.0, 2.0]]",
+            "[[1.0, 2.0]]",
+            "",
+            "needs 2 rows, as many as the first has columns: transpose_b=True gives it",
+        ),
+        (
+            "[[1.0, 2.0]]",
+            "[[1.0], [2.0]]",
+            ", False, True",
+            "transposed second matrix needs 2 rows, as many as the first",
+        ),
+        ("[[[1.0, 2.0]]]", "[[[1.0, 2.0]]]", "", "needs 2 rows, as many as the first has columns: transpose_b=True"),
+        ("[[[1.0], [2.0]]]", "[[[3.0]]]", ", True", "needs 2 rows, as many as the transposed first has columns."),
+    ],
+)
+def test_a_product_that_a_step_can_not_make_has_its_cure(model, left, right, more, cure):
+    text = cell(model, f"sess.run(tf.matmul(*(tf.placeholder_with_default(m, None) for m in ({left}, {right})){more}))")
+    assert "Matrix size-incompatible" in text and cure in " ".join(text.split())
 
 
 @pytest.mark.parametrize("code", MISTAKES)

@@ -10,7 +10,7 @@ SparseMatMul are hints: one call of BLAS is faster than what they would save.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from math import prod
 from typing import Any
@@ -40,11 +40,17 @@ def product_shape(op: Operation) -> list[TensorShape]:
     inner_a, inner_b = a[0 if ta else 1], b[1 if tb else 0]
     if not inner_a.is_compatible_with(inner_b):
         wrong = ValueError(f"Dimensions must be equal, but are {inner_a} and {inner_b}")
-        fits = f": transpose_b={not tb} gives it these" if inner_a.is_compatible_with(b[0 if tb else 1]) else ""
-        rows = f"The {'transposed ' * tb}second matrix needs {inner_a} rows"
-        wrong.add_note(f"{rows}, as many as the {'transposed ' * ta}first has columns{fits}.")
-        raise wrong
+        raise _with_cure(wrong, a.as_list(), b.as_list(), ta, tb)
     return [TensorShape([a[1 if ta else 0], b[0 if tb else 1]])]
+
+
+def _with_cure(error: Exception, a: Sequence[int | None], b: Sequence[int | None], ta: bool, tb: bool) -> Exception:
+    """The error of two shapes that have no product, with a note of what would give them one."""
+    columns, turned = a[-2 if ta else -1], b[-2 if tb else -1]
+    fits = f": transpose_b={not tb} gives it these" if turned in (columns, None) else ""
+    rows = f"The {'transposed ' * tb}second matrix needs {columns} rows"
+    error.add_note(f"{rows}, as many as the {'transposed ' * ta}first has columns{fits}.")
+    return error
 
 
 def _is_short(dtype: Any, xp: Any) -> bool:
@@ -62,7 +68,7 @@ def product(node: Node, xp: Any, shard: Shard | None = None) -> Callable[[Any, A
         left = a.T if ta else a
         right = b.T if tb else b
         if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[0]:
-            raise _mismatch(a, b)
+            raise _mismatch(a, b, ta, tb)
         if short is not None:
             return multiply(left.astype(np.float32), right.astype(np.float32)).astype(short)
         return multiply(left, right)
@@ -89,11 +95,12 @@ def _in_blocks(shard: Shard, left: Any, right: Any) -> Any:
     return out
 
 
-def _mismatch(a: Any, b: Any) -> Exception:
+def _mismatch(a: Any, b: Any, ta: bool, tb: bool) -> Exception:
     for i, x in enumerate((a, b)):
         if np.ndim(x) != 2:
             return invalid(f"In[{i}] is not a matrix. Instead it has shape {shape_text(x)}")
-    return invalid(f"Matrix size-incompatible: In[0]: {shape_text(a)}, In[1]: {shape_text(b)}")
+    wrong = invalid(f"Matrix size-incompatible: In[0]: {shape_text(a)}, In[1]: {shape_text(b)}")
+    return _with_cure(wrong, a.shape, b.shape, ta, tb)
 
 
 def product_flops(node: Node, ins: Any, outs: Any) -> int:
@@ -142,7 +149,8 @@ class _BatchProduct(Op):
         rows, inner_x = (x[-1], x[-2]) if op.get_attr("adj_x") else (x[-2], x[-1])
         inner_y, columns = (y[-1], y[-2]) if op.get_attr("adj_y") else (y[-2], y[-1])
         if not inner_x.is_compatible_with(inner_y):
-            raise ValueError(f"Dimensions must be equal, but are {inner_x} and {inner_y}")
+            wrong = ValueError(f"Dimensions must be equal, but are {inner_x} and {inner_y}")
+            raise _with_cure(wrong, x.as_list(), y.as_list(), op.get_attr("adj_x"), op.get_attr("adj_y"))
         batch = x[:-2].merge_with(y[:-2]) if op.type == "BatchMatMul" else infer_broadcast(x[:-2], y[:-2])
         return [batch.concatenate([rows, columns])]
 
@@ -156,9 +164,10 @@ class _BatchProduct(Op):
             return xp.conjugate(x) if dtype.is_complex else x
 
         def kernel(x, y):
-            x, y = adjoint(x) if adj_x else x, adjoint(y) if adj_y else y
+            given, (x, y) = (x, y), (adjoint(x) if adj_x else x, adjoint(y) if adj_y else y)
             if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != y.shape[-2]:
-                raise invalid(f"Matrix size-incompatible: In[0]: {shape_text(x)}, In[1]: {shape_text(y)}")
+                wrong = invalid(f"Matrix size-incompatible: In[0]: {shape_text(x)}, In[1]: {shape_text(y)}")
+                raise wrong if min(x.ndim, y.ndim) < 2 else _with_cure(wrong, *(z.shape for z in given), adj_x, adj_y)
             if short:
                 return multiply(x.astype(np.float32), y.astype(np.float32)).astype(dtype.as_numpy_dtype)
             return multiply(x, y)
