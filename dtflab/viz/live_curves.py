@@ -15,7 +15,7 @@ from dtflab.base.text_table import plural, text_table
 from dtflab.viz.data.course import Course, Line
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.marks import heading
-from dtflab.viz.drawing.palette import VIOLETS, in_order as devices_in_order, look
+from dtflab.viz.drawing.palette import VIOLETS, WORKERS, in_order as devices_in_order, look
 from dtflab.viz.drawing.picture import Picture, Table
 from dtflab.viz.drawing.style import MARGIN, room, rules
 from dtflab.viz.drawing.svg import Markup, join, number, tag
@@ -46,13 +46,17 @@ class _Pen(NamedTuple):
 def summary(course: Course, labels: Labels, done: bool, stopped: bool, left: bool = True) -> str:
     """How far the training is, how fast it goes, and the time `left`; over another axis, how far along that."""
     remark = f": {labels.remark}" if labels.remark and not done else ""
-    end = (", stopped" if done else ", stopping …") if stopped else remark
+    is_whole = course.steps is not None and course.count >= course.steps  # it may not have asked whether it should end
+    end = ("" if done and is_whole else ", stopped" if done else ", stopping …") if stopped else remark
     if labels.over != "step":
         name, unit = _with_unit(labels.over)
         return f"{name} {_number(max((line.newest[0] for line in course.lines.values()), default=0.0))}{unit}{end}"
     of = f" of {course.steps:,}" if course.steps is not None and course.count <= course.steps else ""
     updates = f"{course.count:,}{of} {'update' if course.count == 1 and not of else 'updates'}"
     parts = [updates + (f" in {_time(course.seconds)}" if done else "")]
+    if lost := [(_name(who), line.lost) for who, line in in_order(course) if line.lost is not None]:
+        more = f" and {plural(len(lost) - 1, 'other')}" if len(lost) > 1 else ""
+        return f"{parts[0]}, {lost[0][0]}{more} not finite since step {lost[0][1]:g}{end}"
     rate = course.mean_rate if done else course.rate
     parts += [f"{rate:,.{0 if rate >= 9.95 else 1}f} updates/s"] if rate else []
     total, most, known = course.stale
@@ -209,7 +213,7 @@ def _ticks(low: float, high: float, most: float) -> Iterator[float]:
 def _pen(i: int, who: str) -> _Pen:
     """A worker has the colour of its task; another line one that no task has."""
     colour = look(who).colour.line if _is_task(who) else _COLOURS[i % len(_COLOURS)]
-    return _Pen(_name(who), colour, _DASHES[i % len(_DASHES)])
+    return _Pen(_name(who), colour, _DASHES[(i + i // WORKERS) % len(_DASHES)])  # as colours come again, others
 
 
 def _is_task(who: str) -> bool:

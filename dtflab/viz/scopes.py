@@ -195,7 +195,7 @@ def _complete(block: Block, order: Sequence[str], after: Mapping[str, Sequence[s
     """Untangle and bundle the children here and below; a group of ops gets them as its children."""
     if not block.children and len(block.ops) > 1:
         block.children = [Block(name, name.rpartition("/")[2], [name]) for name in block.ops]
-    while len(block.children) == 1:
+    while len(block.children) == 1 and block.children[0].children:
         block.children = block.children[0].children
     parts = _disentangled(block, order, after)
     if len(parts) <= 2 * len(block.children):  # else the parts would explain less than lines that go back

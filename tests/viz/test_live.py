@@ -84,7 +84,6 @@ def test_speed_staleness_and_the_time_left():
     )
     course.add(iter([report(1.0)] * 20), 3.0)
     assert summary(course, LOSS, True, False) == "30 of 30 updates in 3.00 s, 10 updates/s, staleness 2.0, at most 5"
-    assert summary(course, LOSS, True, True).endswith(", stopped")
 
 
 def test_updates_are_counted_together_and_steps_for_each_worker():
@@ -138,6 +137,27 @@ def test_what_is_no_number_is_a_gap():
 
 
 # ---- the picture
+
+
+def test_a_line_that_is_not_finite_any_more_is_named():
+    nan, inf = math.nan, math.inf
+    course = course_of(40, *(report(value) for value in (1.0, nan, 3.0, inf, nan, inf)), report(1.0, "b"))
+    assert summary(course, LOSS, False, False) == "7 of 40 updates, a not finite since step 3"
+    course.add(iter([report(nan, "b")]), 3.0)
+    assert summary(course, LOSS, True, True).endswith(", a and 1 other not finite since step 3, stopped")
+    course.add(iter([report(2.0), report(2.0, "b")]), 4.0)
+    assert "finite" not in summary(course, LOSS, False, False), "both came back"
+
+
+@pytest.mark.parametrize("count, end", [(4, "stopped"), (5, "1.2 updates/s")])
+def test_a_training_that_did_all_its_steps_was_not_stopped(count, end):
+    course = course_of(5, *[report(1.0)] * count, seconds=4.0)
+    assert summary(course, LOSS, True, True).endswith(f", {end}")
+
+
+def test_no_two_of_32_workers_look_alike():
+    course = course_of(None, *(report(1.0, f"/job:worker/task:{i}") for i in range(32)))
+    assert len({(pen.colour, pen.dash) for pen in Plan(course, LOSS).pens}) == 32
 
 
 def test_workers_have_the_colours_of_their_tasks_and_a_line_each(page):

@@ -54,6 +54,14 @@ def test_thirty_layers_in_a_row_are_a_few_boxes_and_the_same_in_the_still_and_li
     assert [child["label"] for child in tree["children"][1]["children"]] == [f"layer{i}" for i in range(5)]
 
 
+@pytest.mark.parametrize("name", ["a", "just/one/op"])
+def test_a_graph_of_one_op_is_a_box(name):
+    with tf.Graph().as_default() as graph:
+        tf.constant(1.0, name=name)
+    written = viz.placement(graph)._live()
+    assert written["tree"]["children"] == [0] and written["ops"]["name"] == [name]
+
+
 def chain(count, *acts):
     with tf.Graph().as_default() as graph:
         y, w = tf.placeholder(tf.float32, [8, 8], name="x"), tf.get_variable("w", [8, 8])

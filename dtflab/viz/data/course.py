@@ -26,12 +26,15 @@ class Line:
         self.count = 0
         self.thinned = 0  # how often
         self.lowest = math.inf
+        self.lost: float | None = None  # the place since which no value was finite
         self.newest: tuple[float, float | None] = (0.0, None)
 
     def add(self, x: float | None, value: float) -> None:
         self.newest = self.count if x is None else x, value if math.isfinite(value) else None
         if math.isfinite(value):
-            self.lowest = min(self.lowest, value)
+            self.lowest, self.lost = min(self.lowest, value), None
+        elif self.lost is None:
+            self.lost = self.newest[0]
         if self.count % self.every == 0:
             self.xs.append(self.newest[0])
             self.ys.append(self.newest[1])

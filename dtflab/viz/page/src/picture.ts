@@ -105,7 +105,7 @@ export class Picture {
     this.keys.set(key, run);
     this.root.tabIndex = 0;
     this.root.setAttribute("role", "group");
-    const title = this.svg?.getAttribute("aria-label")?.split(/[:.]/)[0] ?? "A picture";
+    const title = this.svg?.getAttribute("aria-label")?.split(/[:.](?!\d)/)[0] ?? "A picture";
     this.root.setAttribute("aria-label", `${title}: a picture with keys, which its buttons name`);
   }
 

@@ -11,6 +11,12 @@ export function span(start: number, end: number): string {
   return `from ${duration(start, digits)} to ${duration(end, digits)}`;
 }
 
+// The times along an axis: with four digits, or as many as tell them from each other.
+export function labels(times: number[]): string[] {
+  const written = (digits: number) => times.map((time) => (time ? duration(time, digits) : "0"));
+  return [4, 5, 6, 7, 8, 9, 10, 11, 12].map(written).find((all) => new Set(all).size === times.length) ?? written(4);
+}
+
 // `1 bar`, `2 bars`.
 export function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;

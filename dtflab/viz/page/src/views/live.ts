@@ -27,7 +27,14 @@ interface Live extends Says {
 }
 
 const SPOKEN = 10_000; // milliseconds from one sentence for a screen reader to the next
-const number = (value: number) => Number(value.toPrecision(6)).toLocaleString("en-US", { maximumSignificantDigits: 6 });
+const place = (value: number) => Number(value.toPrecision(6)).toLocaleString("en-US", { maximumSignificantDigits: 6 });
+
+// A value as the still has it: a loss may explode, or vanish.
+function number(value: number): string {
+  const size = Math.abs(value);
+  if (!size || (size >= 1e-4 && size < 1e6)) return place(value);
+  return Number(value.toPrecision(6)).toExponential().replace(/e(.)(\d)$/, "e$10$2");
+}
 
 export function live(picture: Picture, data: Live): void {
   new Curves(picture, data);
@@ -132,7 +139,7 @@ class Curves {
       text(this.data.value, left, top - 8, "soft"),
       text(this.data.over!, right, bottom + 32, "soft end"),
       ...(this.lines.length ? y.ticks(5) : []).flatMap((v) => [path(`M${left} ${y(v)}H${right}`, "grid"), text(number(v), left - 6, y(v) + 4, "s11 soft end")]),
-      ...(this.lines.length ? this.x.ticks((right - left) / 90) : []).map((v) => text(number(v), this.x(v), bottom + 16, "s11 soft mid")),
+      ...(this.lines.length ? this.x.ticks((right - left) / 90) : []).map((v) => text(place(v), this.x(v), bottom + 16, "s11 soft mid")),
       path(`M${left} ${top}V${bottom}H${right}`, "axis"),
       ...this.lines.map(({ xs, ys }, i) => {
         const shape = line<number | null>((_, k) => this.x(xs[k]!), (v) => y(v!)).defined((v) => v !== null);
@@ -166,7 +173,7 @@ class Curves {
     if (at === null) return this.picture.hide();
     const said = this.lines.map(({ xs, ys }, i) => {
       const k = nearest(xs, at), value = ys[k];
-      return `${this.pens[i]!.name}: ${value === null || value === undefined ? "not a number" : number(value)} at ${number(xs[k]!)}`;
+      return `${this.pens[i]!.name}: ${value === null || value === undefined ? "not a number" : number(value)} at ${place(xs[k]!)}`;
     });
     const screen = this.picture.svg.getScreenCTM()!;
     const [top, bottom] = [this.plot.top, this.plot.bottom].map((y) => new DOMPoint(this.x(at), y).matrixTransform(screen)) as [DOMPoint, DOMPoint];

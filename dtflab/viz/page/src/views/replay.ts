@@ -7,7 +7,7 @@ import { scaleLinear } from "d3-scale";
 import { type Box, element, enable, type Picture } from "../picture";
 import { Playing } from "../player";
 import { svg, text } from "../svg";
-import { bytes, duration, plural, span } from "../units";
+import { bytes, duration, labels, plural, span } from "../units";
 
 interface Row {
   kind: "device" | "link" | "queue" | "variable";
@@ -306,10 +306,8 @@ class Live {
 
   private axis(): Element[] {
     const { top } = this.data.plot, [low, high] = this.x.range() as [number, number];
-    return this.x.ticks(Math.max(2, (high - low) / 85)).flatMap((tick) => [
-      this.through(tick, "grid"),
-      text(tick ? duration(tick) : "0", this.x(tick), top + 13, "s11 soft mid"),
-    ]);
+    const ticks = this.x.ticks(Math.max(2, (high - low) / 85));
+    return labels(ticks).flatMap((label, i) => [this.through(ticks[i]!, "grid"), text(label, this.x(ticks[i]!), top + 13, "s11 soft mid")]);
   }
 
   private bars(row: Row, y: number, bar: number, end: number): Element[] {

@@ -9,7 +9,7 @@ import { zoom, zoomIdentity, type ZoomTransform } from "d3-zoom";
 import { after, Busy } from "../busy";
 import { save } from "../perfetto";
 import { type Box, element, type Picture } from "../picture";
-import { bytes, duration, memorySize, percent, plural, span } from "../units";
+import { bytes, duration, labels, memorySize, percent, plural, span } from "../units";
 
 // Bars and waits are columns of equal length; times are microseconds, texts numbers of `texts`, rows those of `rows`.
 export interface Timeline {
@@ -542,10 +542,10 @@ class Live {
     }
     pen.globalAlpha = 1;
     pen.textAlign = "center";
-    for (const tick of ticks) {
-      const half = pen.measureText(duration(tick)).width / 2;
-      pen.fillText(duration(tick), Math.max(half, Math.min(x(tick), width - half)), 8 * unit);
-    }
+    labels(ticks).forEach((label, i) => {
+      const half = pen.measureText(label).width / 2;
+      pen.fillText(label, Math.max(half, Math.min(x(ticks[i]!), width - half)), 8 * unit);
+    });
   }
 
   private drawRange(pen: CanvasRenderingContext2D, height: number): void {
