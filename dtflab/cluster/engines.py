@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from dtflab.base import errors
 from dtflab.base.suggestions import did_you_mean
 from dtflab.cluster import addresses
 from dtflab.cluster.attached import Attached, AwaitedTask
@@ -142,7 +143,9 @@ class InProcessTask:
         return self.server.task.worker.get_status()
 
     def view(self, name: str) -> Sequence[Any]:
-        """The rows of a view of the task (views.VIEWS)."""
+        """The rows of a view of the task (views.VIEWS); UnavailableError if it is paused, as a process is then."""
+        if not self.server.task.faults.pace.gate.is_open:
+            raise errors.UnavailableError.of(f"{self.name} is paused: it answers nothing until it goes on.")
         return VIEWS[name](self.server.task)
 
     def ask_to_end(self, grace: bool = True) -> None:

@@ -207,8 +207,8 @@ class Faults:
     def _silence_of(self, target: str) -> str:
         silent = f"silent for {2 * timeouts.silence:g} s"
         if target == self._task:
-            return f"Task {target} does not answer: {silent} (chaos has stopped it)."
-        why = "chaos has stopped one of them, or cut them off from each other"
+            return f"Task {target} does not answer: {silent} (it is paused, by its panel or by chaos)."
+        why = "one of them is paused, or chaos has cut them off from each other"
         return f"{self._task} can't reach {target}: {silent} ({why})."
 
     def _shut(self, target: str, other: Faults | None) -> Gate | None:

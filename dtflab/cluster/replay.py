@@ -21,6 +21,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dtflab.base.events import PROCESS, Begins, Happened, QueueEvent
+from dtflab.base.suggestions import did_you_mean
 from dtflab.cluster.chaos import chaos
 from dtflab.cluster.chaos_options import KINDS, fault, short
 from dtflab.cluster.clients import Client
@@ -182,11 +183,15 @@ class Replay:
         """Raise for faults that dtflab.chaos does not know, or that have a moment of their own."""
         if unknown := set(faults) - set(KINDS):
             there = ", ".join(("next", "lose", "network", *KINDS))
-            raise TypeError(f"A fork knows no {unknown.pop()}=…; there are {there}.")
+            name = unknown.pop()
+            raise TypeError(f"A fork knows no {name}=…; there are {there}.{did_you_mean(name, there.split(', '))}")
         for kind, text in faults.items():
             if "@" in text:
                 raise NotReplayable(f"{kind}={text!r} says when it begins, but a fork begins at `at`: leave it out.")
-            fault(kind, text, [task.name for task in self.cluster.tasks])
+            try:
+                fault(kind, text, [task.name for task in self.cluster.tasks])
+            except ValueError as error:  # its example, without a moment
+                raise NotReplayable(re.sub(r"@[^@']*'$", "'", str(error))) from None
 
     def _kernel(self, at: float, wanted: str | Ran) -> Ran:
         waiting = self.run.waiting(at)

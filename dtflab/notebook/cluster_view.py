@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import NamedTuple, TypeVar
 
 from dtflab.base import errors
+from dtflab.base.grouping import grouped
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster import Cluster, device_label
 from dtflab.cluster.engines import RunningTask
@@ -102,10 +103,9 @@ def title(cluster: Cluster) -> str:
 
 def alike(rows: Iterable[T], kind: Callable[[T], object]) -> list[list[T]]:
     """The rows in groups: those of a kind, if they are `FOLD` or more, else each by itself; in order of the first."""
-    kinds: dict[object, list[T]] = {}
-    for row in rows:
-        kinds.setdefault(kind(row), []).append(row)
-    return [part for group in kinds.values() for part in ([group] if len(group) >= FOLD else [[row] for row in group])]
+    numbered = grouped((kind(row), (i, row)) for i, row in enumerate(rows))
+    parts = [part for own in numbered.values() for part in ([own] if len(own) >= FOLD else [[pair] for pair in own])]
+    return [[row for _, row in part] for part in sorted(parts, key=lambda part: part[0][0])]
 
 
 def numbers(tasks: Sequence[str]) -> str:

@@ -163,7 +163,8 @@ def _run(notebook: Any, path: Path, drawn: Path) -> None:
     try:
         client.execute(env=os.environ | {EVERYWHERE: "1", DRAWN: str(drawn)})
     except CellExecutionError as error:
-        raise _Failure(f"{path}: a cell failed, so there is no page.\n{error}") from error
+        meant = "If it is meant to fail, give it the tag raises-exception (Property Inspector → Cell Tags)."
+        raise _Failure(f"{path}: a cell failed, so there is no page. {meant}\n{error}") from error
     except (asyncio.CancelledError, RuntimeError) as error:  # a DeadKernelError, if a cell was running
         if client.shutdown_kernel == "immediate":
             raise KeyboardInterrupt from None

@@ -136,7 +136,10 @@ def _hint(graph: ColocationGraph, group: Group) -> str:
     if not any(device_spec.matches(str(wanted._replace(type=None, id=None)), device) for device in graph.devices):
         jobs = {device_spec.parse(device).job or "" for device in graph.devices}
         if jobs == {"localhost"}:
-            return "What to do: this session has no cluster. Give tf.Session a server's address, or cluster.target."
+            return (
+                "What to do: this session has no cluster. Give tf.Session a server's address, or cluster.target."
+                + _STAYS
+            )
         alike = [] if wanted.job in jobs else near(wanted.job or "", jobs)
         meant = f" Did you mean /job:{alike[0]}?" if alike else ""
         return f"What to do: choose a job and task of the cluster, one of the devices above.{meant}{_STAYS}"

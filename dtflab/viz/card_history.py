@@ -142,7 +142,7 @@ class _Drawing:
         return Picture(parts, size, rules("card_history"), f"{sentence}{events}.", [table], text, live=live)
 
     def _reading(self, table: Table) -> Reading:
-        """Who holds how much after each event."""
+        """The memory that each program holds after each event."""
         _, heads, rows = table
 
         def says(i: int) -> list[str]:

@@ -318,8 +318,10 @@ def _shortened(points: Sequence[Point], by: float) -> list[Point]:
 
 def _summary(view: _View) -> str:
     sent = {(e.tensor, view.ops[e.target].device) for e in view.crossing()}
-    text = f"{plural(len(view.ops), 'op')} on {plural(len(view.devices), 'device')}"
-    return text + (f", {plural(len(sent), 'tensor')} sent between them" if len(view.devices) > 1 else "")
+    count, nowhere = len([*filter(None, view.devices)]), view.by_device.get("", 0)
+    text = f"{plural(len(view.ops), 'op')}" + (f" on {plural(count, 'device')}" if count else "")
+    text += f", {nowhere:,} not placed" if nowhere and count else ""
+    return text + (f", {plural(len(sent), 'tensor')} sent between them" if count > 1 else "")
 
 
 def _sentence(view: _View) -> str:

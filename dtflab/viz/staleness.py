@@ -174,7 +174,7 @@ def _points(log: StalenessLog, place: _Place) -> tuple[_Plot, list[Point]]:
 
 
 def _reading(log: StalenessLog, plot: _Plot, points: Sequence[Point]) -> Reading:
-    """What there is to say of each gradient that has a mark."""
+    """A sentence on each gradient that has a mark."""
     drawn = sorted(i for used in (True, False) for i in _thinned(np.flatnonzero(log.used == used).tolist()))
     ends = ["applied" if used else "dropped" for used in log.used]
     says = [

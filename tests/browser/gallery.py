@@ -238,7 +238,7 @@ SCENES = {
         in_lab=True,
     ),
     "values": Scene(
-        "Values at the pointer", "A plot says what holds there: a queue's level, and who waits. A client has its own lines.",
+        "Values at the pointer", "A plot says what holds there: a queue's level, who waits. A client shows its lines.",
         "`%dtf_queues seen`, `tf.viz.clients(seen)`, `tf.viz.curve`, `tf.viz.busy`, `tf.viz.staleness`", WATCHED, 620,
         [
             *({"on": LEVELS, "do": "hover", "at": [0.3 + i / 40, 0.6], "rest": 250} for i in range(20)),

@@ -305,7 +305,7 @@ def test_an_error_before_anything_runs_is_the_programs_own():
         (0.0, {"lose": "nothing"}, "lose='nothing': no message of that name.*The next ones: RunGraph"),
         (0.0, {"network": "ps=2x"}, "network='ps=2x'.*ps:0=10x"),
         (0.0, {"network": "ps:0=0x"}, "network='ps:0=0x'"),
-        (0.0, {"kill": "worker:7"}, "names the task 'worker:7'"),
+        (0.0, {"kill": "worker:7"}, "names the task 'worker:7'.*For example: kill='worker:1'$"),
         (0.0, {"kill": "worker:1@2s"}, "leave it out"),
     ],
 )
@@ -317,6 +317,8 @@ def test_a_choice_that_means_nothing_is_an_error(three, at, choice, error):
 def test_an_unknown_choice_names_those_there_are(three):
     with pytest.raises(TypeError, match="no explode=…; there are next, lose, network, kill"):
         three.fork(0.0, explode="ps:0")
+    with pytest.raises(TypeError, match=r"Did you mean kill\?"):
+        three.fork(0.0, kil="ps:0")
 
 
 # ---- the copy ----

@@ -134,6 +134,15 @@ def test_what_crosses_devices_is_seen():
                                  [["a:0", "ps:0", "worker:0", "b"]])  # fmt: skip
 
 
+def test_ops_without_a_device_are_on_none():
+    with tf.Graph().as_default() as graph:
+        a = tf.constant(1.0, name="a")
+        assert tf.viz.placement(graph).sentence.startswith("Graph of 1 op: not placed 1 op.")
+        with tf.device("/job:worker/task:7"):
+            tf.negative(a, name="b")
+    assert tf.viz.placement(graph).sentence.startswith("Graph of 2 ops on 1 device, 1 not placed: worker:7 1 op,")
+
+
 def test_closed_groups_say_how_much_they_hold():
     picture = viz.placement(mlp(), max_boxes=1)
     assert "ops</text>" in picture.svg

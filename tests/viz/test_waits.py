@@ -191,8 +191,29 @@ def test_a_silent_task_and_one_at_work():
     assert not waits_for([owed, program(W0, [1])]).stuck
     gone = waits_for([owed, program(W0, [1]), Silent(PS, "stopped")])
     assert names(gone, gone.waiters) == ["worker:0", "ps:0"] and len(gone.stuck) == 2
-    assert sentences(gone) == ["ps:0, which owes tensors to others, does not answer: stopped"]
+    assert sentences(gone) == ["ps:0, for which others wait, does not answer: stopped"]
     assert fits(tf.viz.waits([owed, program(W0, [1]), Silent(PS, "stopped")]))
+
+
+def test_a_step_that_nothing_is_known_to_block_may_wait_for_a_task_that_does_not_answer():
+    paused = waits_for([program(W0, [1]), program(W2, []), Silent(W1, "it is paused")])
+    assert [(paused.waiters[a.source].name, paused.waiters[a.target].name, a.what) for a in paused.arrows] == [
+        ("client of worker:0", "worker:1", "perhaps its part of a step")
+    ]
+    assert sentences(paused) == ["worker:1, for which others wait, does not answer: it is paused"]
+    blocked = waits_for([program(W0, [1]), Owed(1, W0, PS, "w"), Silent(W1, "it is paused")])
+    assert [blocked.waiters[arrow.target].name for arrow in blocked.arrows] == ["ps:0"], "that is known"
+
+
+def test_a_paused_task_answers_nothing():
+    with tf.Cluster(ps=1, worker=1) as cluster:
+        cluster.tasks[1].pause()
+        try:
+            (silent,) = (fact for fact in cluster.standstill() if isinstance(fact, Silent))
+            assert silent.task == W0 and "is paused" in silent.why
+        finally:
+            cluster.tasks[1].go_on()
+        assert not any(isinstance(fact, Silent) for fact in cluster.standstill())
 
 
 def test_a_thread_that_waits_for_another_one():

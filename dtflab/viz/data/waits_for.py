@@ -129,6 +129,9 @@ class _Graph:
             self._add_owed(owed)
         for reserving in self._reserving:
             self._add_reserving(reserving)
+        for program in self._programs:
+            if self._silent and program.steps and not self._blocked(program):
+                self._add_perhaps(program)
         self.arrows = list(dict.fromkeys(self.arrows))
 
     # -- clients ----------------------------------------------------------------------------------------------
@@ -249,6 +252,11 @@ class _Graph:
             self.free.add(key)
         return key
 
+    def _add_perhaps(self, program: Program) -> None:
+        """A step that nothing is known to block may have a part at a task that does not answer."""
+        client = self._add_client(self._labels[program.handle], program.steps)
+        self.arrows += [Arrow(client, self._add_task(task), "perhaps its part of a step") for task in self._silent]
+
     def _add_reserving(self, fact: Reserving) -> None:
         name = client_label(fact.holder)
         key = f"client {name}"
@@ -291,7 +299,7 @@ def sentences(found: WaitsFor) -> list[str]:
             one, wait = (f"{ops[0].name} ({ops[0].about})", "waits") if len(ops) == 1 else (f"{len(ops)} ops", "wait")
             said.append(f"{one} {wait} for {waiter.name}, and no open session has an op that {_does(waiter)} it.")
         if waiter.kind == "task" and waiter.key in found.stuck and waiter.key not in after:
-            said.append(f"{waiter.name}, which owes tensors to others, does not answer: {waiter.about}")
+            said.append(f"{waiter.name}, for which others wait, does not answer: {waiter.about}")
     if not said and not found.waiters:
         return ["Nobody waits."]
     if not said and not found.proved and found.waiters.keys() - found.stuck:

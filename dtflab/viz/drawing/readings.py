@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 class Reading(NamedTuple):
     """A plot, and for each of the places `at` along its x axis the lines of a card; all in units of the drawing.
 
-    What is said `holds` until the next place, else is of the nearest one; where there are `ys`, of the nearest point.
+    A card `holds` until the next place, else it is that of the nearest one; where there are `ys`, of the nearest point.
     `box` is left, top, right, bottom; from left to right it must be what `marks.stretch` stretches.
     """
 

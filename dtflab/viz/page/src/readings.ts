@@ -71,7 +71,7 @@ export class Readings {
     this.picture.say(lines.join("; "));
   }
 
-  // Where a value stands in the window: the card lies beside it, or below a plot's whole height.
+  // The place of a value in the window: the card lies next to it, or below a plot's whole height.
   private window({ box: [, top, , bottom] }: Reading, x: number, y?: number): { left: number; top: number; right: number; bottom: number } {
     const screen = this.cursor.getScreenCTM()!;
     const [low, high] = [y ?? top, y ?? bottom].map((each) => new DOMPoint(x, each).matrixTransform(screen)) as [DOMPoint, DOMPoint];

@@ -7,6 +7,7 @@ import { element, type Picture } from "../picture";
 import { svg } from "../svg";
 
 const HERE = 5000; // milliseconds between two words to the kernel
+const NOTED = 10_000; // for which a line keeps the room of what it waited for
 const AGAIN = 250; // between the first two, until it answers
 const COLUMNS = { // the name of each, and the room that it has from the beginning, in widths of a digit
   task: 11, state: 11, "steps/s": 7, "busy, last 30 s": 17, received: 9, sent: 9, "variables, GPU memory": 16,
@@ -223,6 +224,7 @@ function isHere(picture: Picture): void {
 class Row {
   readonly root = element("tr");
   readonly below = element("tr", "dtf-notes");
+  private noted = -Infinity;
   private readonly cells: HTMLTableCellElement[];
   private readonly badge = element("span", "dtf-badge");
   private readonly name = element("span");
@@ -276,7 +278,9 @@ class Row {
     set(this.cells[4]!, row.received);
     set(this.cells[5]!, row.sent);
     set(this.cells[6]!, row.memory);
-    const notes = this.below.cells[1]!, keepsRoom = row.runs && !this.below.hidden; // or what is below would jump
+    if (row.notes.length) this.noted = performance.now();
+    const lately = performance.now() - this.noted < NOTED; // waits come and go: what is below would jump
+    const notes = this.below.cells[1]!, keepsRoom = row.runs && !this.below.hidden && lately;
     notes.style.height = keepsRoom ? `${notes.offsetHeight}px` : "";
     this.below.hidden = row.notes.length === 0 && !keepsRoom;
     set(notes, row.notes.join("\n"));
