@@ -50,6 +50,7 @@ except tf.errors.ResourceExhaustedError as error:
 #
 # - A step is expensive: for `most` = 1,000, 22 steps are enough.
 # - A step may also fail for other reasons. Let such errors through.
+# - The next call may be about another model or card: of what fits there, this call says nothing.
 
 
 # %%

@@ -135,7 +135,7 @@ READ_FRAMES = {
     "dtflab/graph/operation.py": "an op knows the program's line that made it",
     "dtflab/grading/grade.py": "the answer to a question is a variable of the caller",
     "dtflab/grading/judge.py": "whose line raised an error: the check's or the answer's",
-    "dtflab/grading/unaided.py": "an answer may call no function of a check",
+    "dtflab/grading/unaided.py": "an answer may call no function of a check, and perhaps open no session",
 }
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from dtflab.grading.plain import record
 from dtflab.grading.questions import Wrong
 from dtflab.grading.remote import run_there
+from dtflab.grading.unaided import by_itself
 from dtflab.graph import dtypes
 from dtflab.graph.device_spec import DeviceName, DeviceSpec, parse
 from dtflab.graph.graph import Graph
@@ -52,10 +53,10 @@ def dense_net(random: Random, resource: bool = False) -> list[Variable]:
 
 
 def mixed_types(random: Random) -> list[Variable]:
-    """An embedding, statistics in float64, counters, masks: what elements cost differs eightfold."""
+    """An embedding, statistics in float64, counters, masks, waves: what elements cost differs sixteenfold."""
     usual = (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.bool, dtypes.float16)
-    kinds = (*usual, dtypes.int8, dtypes.int16, dtypes.complex64)
-    rest = [Variable((random.randrange(20, 3000),), random.choice(kinds)) for _ in range(12)]
+    kinds = (*usual, dtypes.int8, dtypes.int16, dtypes.complex64, dtypes.complex128)
+    rest = [Variable((random.randrange(20, 3000),), kind) for kind in random.sample(kinds * 2, 20)]
     return [Variable((random.randrange(50, 200), 64)), *rest, Variable((), dtypes.int32)]
 
 
@@ -126,7 +127,7 @@ def _asked(function: Any, variables: Sequence[Variable], ps_tasks: int, worker: 
 
     def noting(op: Any) -> str:
         wish = op.device
-        asked.append(Asked(op.type, op.name, _named(op, function(op), ps_tasks, worker), wish))
+        asked.append(Asked(op.type, op.name, _named(op, by_itself(function, op), ps_tasks, worker), wish))
         return str(asked[-1].device)
 
     with Graph().as_default() as graph, graph.device(noting):

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from dtflab.base.errors import OpError
 from dtflab.grading import watchdog
 from dtflab.grading.capture import captured
 from dtflab.grading.questions import CELL, MOST, Check, NotJudged, Question, Wrong
@@ -30,7 +31,7 @@ _LIBRARIES = (_HERE, *(sysconfig.get_path(name) for name in ("stdlib", "purelib"
 # What an answer of a wrong type, length or size brings about in the line of a check that uses it.
 _BY_A_VALUE = (
     *(AssertionError, TypeError, AttributeError, LookupError, ValueError),
-    *(OverflowError, MemoryError, RecursionError, StopIteration),
+    *(OverflowError, MemoryError, RecursionError, StopIteration, OpError),
 )
 PUBLIC_SEED = "0"  # in a notebook the numbers are drawn from it; any other seed is secret
 _DEAF = "Not tried, because the answer could not be stopped."

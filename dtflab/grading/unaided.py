@@ -6,67 +6,63 @@ import os
 import sys
 import threading
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
-from dtflab.base.events import Call
 from dtflab.grading.questions import Wrong
-from dtflab.machine.watch import watch
+from dtflab.runtime.session import BaseSession
 
-_CHECKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "checks") + os.sep
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# Here stand rules that answer questions: the checks' own, and those of the library that an exercise has people write.
+_RULES = tuple(
+    _HERE + path.replace("/", os.sep)
+    for path in "grading/checks/ grading/device_functions.py runtime/placer.py ops/queues/shared_accumulator.py "
+    "train/collectives/".split()
+)
+_CALLS = "The answer calls {}. Here you write the rule yourself."
+_OPENS = BaseSession.__init__.__code__
 
 
-class Aided(NamedTuple):
-    """The answer that opened a session: the evidence."""
-
-    name: str
+AIDED = "opened a session"  # the evidence
 
 
 def opens_a_session(seen: Any) -> bool:
     """A session was opened, which finds out by itself what you should say beforehand. Leave it out: the graph, and what
     the function is given, say enough. Keep runs for cells of your own, to see if you were right."""
-    return isinstance(seen, Aided)
+    return seen is AIDED
 
 
-class _Openers:
-    """Listens for threads that open sessions: by number, since anybody may give a thread any name."""
+def by_itself(answer: Any, *args: Any, may_run: bool = True) -> Any:
+    """The answer's value; Wrong if it calls a rule that stands elsewhere, or opens a session though it may not.
 
-    def __init__(self) -> None:
-        self.threads: set[int] = set()
+    It may call what it was given, and functions that were made for it, inside of another one. Where it may not run
+    anything, nor may threads that it starts.
+    """
+    found: list[tuple[str, str | None]] = []  # sentences, and evidence
+    given = [getattr(one, "__code__", None) for one in args]
 
-    def on_call(self, call: Call) -> None:
-        if call.method == "CreateSession":
-            self.threads.add(threading.get_ident())
-
-
-def by_itself(answer: Any, *args: Any) -> Any:
-    """The answer's value for plain data; Wrong if it calls a function of a check: one may have the rule."""
-    called: list[str] = []
-
-    def look(frame: FrameType, event: str, _: object) -> None:
+    def look(frame: FrameType, event: str, called: Any) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(_CHECKS) and code is not own and code.co_name != "<module>":
-            called.append(code.co_name)
+        if event == "call" and code.co_filename.startswith(_RULES):
+            own = code in given or "<locals>" in code.co_qualname or code.co_name == "<module>"
+            if not own and not _is_ours(frame.f_back):
+                found.append((_CALLS.format(f"{code.co_name} of {frame.f_globals['__name__']}"), None))
+        elif event == "c_call" and called is sys.setprofile and not _is_ours(frame):
+            found.append((_CALLS.format("setprofile of sys"), None))  # so that nobody looks
+        elif event == "call" and code is _OPENS and not may_run:
+            name = getattr(answer, "__name__", "The answer")
+            found.append((f"{name} {AIDED}; expected: no session. The graph says all that is needed.", AIDED))
 
-    own = getattr(answer, "__code__", None)  # a check may have wrapped it
-    before = sys.getprofile()
+    before, of_threads = sys.getprofile(), threading.getprofile()
+    threading.setprofile(of_threads if may_run else look)
     sys.setprofile(look)
     try:
-        value = answer(*args)
+        return answer(*args)
     finally:
         sys.setprofile(before)
-    if called:
-        name = getattr(answer, "__name__", "The answer")
-        raise Wrong(f"{name} calls {called[0]} of dtflab.grading.checks. Here you write the rule yourself.")
-    return value
+        threading.setprofile(of_threads)
+        if found:
+            raise Wrong(*found[0])
 
 
-def unaided(answer: Any, *args: Any) -> Any:
-    """The answer's value, by itself; Wrong if it, or a thread that it starts, opens a session on the way, too."""
-    others = {thread.ident for thread in threading.enumerate()} - {threading.get_ident()}  # may run what they like
-    openers = _Openers()
-    with watch(openers):
-        value = by_itself(answer, *args)
-    if openers.threads - others:
-        name = getattr(answer, "__name__", "The answer")
-        raise Wrong(f"{name} opened a session; expected: no session. The graph says all that is needed.", Aided(name))
-    return value
+def _is_ours(frame: FrameType | None) -> bool:
+    return frame is not None and frame.f_code.co_filename.startswith(_HERE)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from random import Random
 
+import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.grading.checks.data_training import run
+from dtflab.grading.checks.data_training import Loss, run
 from tests.grading.answers import full_marks
 
 Q1 = "data/q1"
@@ -73,3 +75,11 @@ def test_workers_that_saw_an_old_step_may_begin_one_more(seed):
     """A session's hook may read the global step before the others have moved it on. (Of these seeds, four workers.)"""
     seen = run(without_a_grace_period, Random(seed), sync=False)
     assert seen.workers == 4 and seen.steps + seen.workers < seen.taken <= seen.most
+
+
+def test_the_loss_that_workers_build_has_no_function_that_trains():
+    loss, shapes = Loss(Random(0)), []
+    for function in filter(callable, vars(Loss).values()):
+        with contextlib.suppress(Exception):
+            shapes.append(np.shape(function(loss, 0.3, 5)))
+    assert (64, 10) not in shapes

@@ -100,7 +100,6 @@ def test_bytes_are_shown_beside_those_of_a_ring():
     "answer",
     [
         lambda tensors, devices: tf.train.all_reduce(tensors, devices),
-        lambda tensors, devices: tf.train.all_reduce(tensors, devices=devices),
         lambda tensors, devices: tf.train.all_reduce(tensors, reduction="add"),
         lambda tensors, devices: [tf.train.all_reduce(tensor) for tensor in tensors],
     ],

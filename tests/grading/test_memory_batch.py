@@ -90,6 +90,10 @@ BAD = {
     "as many as there are": (lambda step, most: most, "but that does not fit"),
     "one": (lambda step, most: 1, "but more would fit"),
     "too many": (lambda step, most: most + 1, "expected: a number from 0 to"),
+    "the error of a step": (
+        lambda step, most: step(most + 1) or 0,
+        "raised ResourceExhaustedError: OOM",
+    ),
     "no end": (forever, "there is no end in sight"),
 }
 

@@ -90,6 +90,18 @@ BAD = {
 }
 
 
+def test_a_checkpoint_with_keys_of_its_own_is_read_as_it_is():
+    def rescue(target, build, path):
+        build()
+        with tf.Session(target) as sess:
+            lost = sess.run(tf.report_uninitialized_variables()).astype(str).tolist()
+            tf.train.Saver({v.name: v for v in tf.global_variables() if v.op.name not in lost}).save(sess, path)
+        return lost
+
+    score = tf.grade(Q1, rescue)
+    assert score == 3 and "The checkpoint has layer0/" in score.text and ":0; expected: layer0/" in score.text
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_wrong_is_told(name):
     answer, message = BAD[name]

@@ -7,8 +7,6 @@ are drawn, so what a device has of a part tells how often each of them was added
 
 from __future__ import annotations
 
-import re
-import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from random import Random
@@ -19,6 +17,7 @@ import numpy as np
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
 from dtflab.grading.simulated import PYTHON, Stage, stage
+from dtflab.grading.unaided import by_itself
 from dtflab.graph.convert import constant
 from dtflab.graph.device_spec import label, parse
 from dtflab.graph.operation import Tensor
@@ -28,8 +27,6 @@ from dtflab.viz.drawing.units import byte_size
 from dtflab.viz.loads import loads
 
 CALL = 200  # bytes of a call between tasks
-IN_THE_LIBRARY = re.compile(r"\btrain\W(collectives\W)?all_reduce\b")  # the line that calls it, or a file of its own
-BY_THE_LIBRARY = re.compile(r"(^|/)(reduce|gather)_\d+/from_\d+_to_\d+")  # how train/collectives/ names its messages
 
 q3 = from_toml(__file__)
 
@@ -134,17 +131,12 @@ def run(answer: Any, tensors: Sequence[Any], places: Sequence[str]) -> Seen:
         for place, tensor in zip(places, tensors):
             with device(place):
                 given.append(constant(tensor))
-        library = Wrong("The answer calls tf.train.all_reduce. Here you write it yourself.", nothing(library=True))
         try:
-            made = answer(list(given), list(places))
-        except (TypeError, ValueError, AttributeError) as error:
-            if IN_THE_LIBRARY.search("".join(traceback.format_tb(error.__traceback__))):
-                raise library from None
-            raise
+            made = by_itself(answer, list(given), list(places))
+        except Wrong as error:
+            raise Wrong(str(error), nothing(library=True)) from None
         if not isinstance(made, list | tuple) or len(made) != number or not all(isinstance(t, Tensor) for t in made):
             raise Wrong(f"{number} tensors, one for each device, are expected, not {shown(made)}.")
-        if any(BY_THE_LIBRARY.search(op.name) for op in on.graph.get_operations()):
-            raise library
         if kinds := {op.type for op in on.graph.get_operations()}.intersection(PYTHON):
             message = f"The graph has {min(kinds)}, a function of Python; expected: ops, whose bytes can be counted."
             raise Wrong(message, nothing(python=True))

@@ -17,6 +17,7 @@ from dtflab.datasets.digits import digits
 from dtflab.grading.device_functions import VARIABLE_OPS, shown
 from dtflab.grading.questions import Wrong, from_toml
 from dtflab.grading.simulated import Stage, stage
+from dtflab.grading.unaided import by_itself
 from dtflab.graph import dtypes
 from dtflab.graph.device_spec import label
 from dtflab.graph.graph import Graph
@@ -230,7 +231,7 @@ def run(answer: Any, made: Sequence[Member], images: Any = None) -> Seen:
         for member in made:
             _leave(on, member)
         given = placeholder(dtypes.float32, [None, 64])
-        classes = answer([member.result for member in made], given)
+        classes = by_itself(answer, [member.result for member in made], given)
         if not isinstance(classes, Tensor):
             raise Wrong(f"A tensor of classes, whole numbers, is expected, not {shown(classes)}.")
         variables = [op for op in on.graph.get_operations() if op.type in VARIABLE_OPS]

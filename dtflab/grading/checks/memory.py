@@ -19,6 +19,7 @@ from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
+from dtflab.grading.unaided import by_itself
 from dtflab.graph.graph import Graph
 from dtflab.machine.cards import CONTEXT_BYTES, IDLE_BYTES, MIB
 from dtflab.machine.visible import cuda_visible, listed
@@ -137,7 +138,7 @@ def _in_short(why: str) -> str:
 
 def _demand_running(answer: Any, case: Case) -> None:
     """Wrong unless all programs run next to each other with the answer's settings."""
-    value = answer(case.programs, case.cards, case.need * MIB, case.memory * MIB)
+    value = by_itself(answer, case.programs, case.cards, case.need * MIB, case.memory * MIB)
     if value is None:
         why = "settings returned None, but settings exist with which these programs run"
         raise Wrong(f"For {case}, {why}.", Seen(case, None))
@@ -181,7 +182,7 @@ def too_large(answer: Any, random: Random) -> None:
     It may be 143 MiB of 192, with a fraction of need / memory; with 1.02 of that 140, with 1.05 only 136.
     """
     cases = [Case(programs, cards, random.randint(*needs), 256, why) for programs, cards, needs, why in _TOO_LARGE]
-    values = [answer(case.programs, case.cards, case.need * MIB, case.memory * MIB) for case in cases]
+    values = [by_itself(answer, case.programs, case.cards, case.need * MIB, case.memory * MIB) for case in cases]
     given = {case: _settings(case, value) for case, value in zip(cases, values) if value is not None}
     if given:
         case, pairs = next(iter(given.items()))
@@ -189,7 +190,7 @@ def too_large(answer: Any, random: Random) -> None:
         seen = _seen(case, pairs)._replace(given=why, asked=asked)
         raise Wrong(f"For {case}, settings gave {plural(len(pairs), 'pair')}, but none can help; expected: None.", seen)
     largest = Case(1, 1, 143, 192)
-    if answer(largest.programs, largest.cards, largest.need * MIB, largest.memory * MIB) is None:
+    if by_itself(answer, largest.programs, largest.cards, largest.need * MIB, largest.memory * MIB) is None:
         raise Wrong(f"For {largest}, settings returned None, but with its context, and what is in use, it just fits.")
     _demand_running(answer, Case(1, 1, random.randint(137, 140), 192))
     _demand_running(answer, Case(4, 1, 16, 256))  # 11 MiB are in use on the card, not for each

@@ -21,6 +21,7 @@ from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
+from dtflab.grading.unaided import by_itself
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.machine.cards import SMALLEST_CARD_BYTES
@@ -52,7 +53,7 @@ class Model:
         self.tried.append(batch)
         if len(self.tried) > _FOREVER:
             raise Wrong(f"After {_FOREVER} steps there is no end in sight. Does each step bring it nearer?")
-        return float(self._session.run(self._loss, {self._batch: batch}))
+        return self._run(batch)
 
     def train(self, batch: int) -> None:
         """Run a step for its effect alone, as most steps are run."""
@@ -61,17 +62,20 @@ class Model:
     def fits(self, batch: int) -> bool:
         """Whether a step with that many examples runs."""
         try:
-            self._session.run(self._loss, {self._batch: batch})
+            self._run(batch)
         except errors.ResourceExhaustedError:
             return False
         return True
+
+    def _run(self, batch: int) -> float:
+        return float(self._session.run(self._loss, {self._batch: batch}))
 
     def picture(self, batch: int) -> Picture:
         metadata = self._session.trace(self._loss, {self._batch: batch})
         return memory(metadata, title=f"Memory of a step with {plural(batch, 'example')}")
 
 
-class FakeModel:
+class FakeModel(Model):
     """A model on a card with room for `limit` examples, all of whose steps after some may end with an `error`."""
 
     def __init__(self, limit: int, error: type[errors.OpError] | None = None, after: int = 0) -> None:
@@ -79,20 +83,13 @@ class FakeModel:
         self.tried: list[int] = []
         self.failed = False  # with an error of another kind
 
-    def step(self, batch: int) -> float:
-        """A step as of a real model, but that nothing runs."""
-        self.tried.append(batch)
-        if len(self.tried) > _FOREVER:
-            raise Wrong(f"After {_FOREVER} steps there is no end in sight.")
+    def _run(self, batch: int) -> float:
         if self._error is not None and len(self.tried) > self._after:
             self.failed = True
             raise self._error.of("the step has failed for another reason")
         if not self.fits(batch):
             raise errors.ResourceExhaustedError.of("OOM when allocating a tensor for the examples")
         return 1.0
-
-    def train(self, batch: int) -> None:
-        self.step(batch)
 
     def fits(self, batch: int) -> bool:
         return batch <= self._limit
@@ -148,10 +145,10 @@ def _others_freeze() -> bool:
 _frozen_by_others = False
 
 
-def _try(answer: Any, model: Model | FakeModel, most: int, silent: bool = False) -> Seen:
+def _try(answer: Any, model: Model, most: int, silent: bool = False) -> Seen:
     """Let the answer look for the batch, by steps that return a loss, or None if they are `silent`."""
     model.tried.clear()
-    value = answer(model.train if silent else model.step, most)
+    value = by_itself(answer, model.train if silent else model.step, most)
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise Wrong(f"largest_batch returned {shown(value)}; expected: a whole number of examples, an int.")
     given = int(value)
@@ -187,13 +184,20 @@ def _most_steps(most: int) -> int:
 
 @q2.check("That batch fits, and one example more does not", points=4, seconds=2 * _SECONDS)
 def largest(answer: Any, random: Random) -> Picture:
+    """Fewer examples of the second model fit, and more of the third: what is remembered of the one before is wrong.
+
+    The most that is asked for is the same, and a search in steps of more than one never ends at all of the numbers.
+    """
     found: list[int] = []
-    while len(found) < 2 or math.gcd(*found) > 1:  # a search in steps of more than one never ends at all of these
-        with _model(_features(random)) as model:
-            seen = _try(answer, model, random.randrange(700, 1000))
-            _demand_largest(seen)
-            picture = model.picture(seen.given)
-        found.append(seen.given)
+    most = random.randrange(700, 1000)
+    while not found or math.gcd(*found) > 1:
+        features = _features(random)
+        for more in (0, 600, -600):
+            with _model(features + more) as model:
+                seen = _try(answer, model, most)
+                _demand_largest(seen)
+                picture = model.picture(seen.given)
+            found.append(seen.given)
     return picture
 
 
@@ -236,7 +240,7 @@ def other_errors(answer: Any, random: Random) -> None:
 def _demand_error(answer: Any, model: FakeModel, bad: type[errors.OpError]) -> None:
     """Wrong unless the caller sees the error of a step."""
     try:
-        given = answer(model.step, 100)
+        given = by_itself(answer, model.step, 100)
     except bad:
         return
     seen = Seen(100, given, model.tried, fits=False, next_fits=False, hid_an_error=model.failed)

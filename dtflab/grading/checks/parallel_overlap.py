@@ -17,7 +17,7 @@ import numpy as np
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
-from dtflab.grading.unaided import opens_a_session, unaided
+from dtflab.grading.unaided import by_itself, opens_a_session
 from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation
@@ -245,7 +245,7 @@ def _verdict(case: Case, really: bool) -> str:
 
 
 def _answered(answer: Any, case: Case) -> bool:
-    said = unaided(answer, case.first, case.second)
+    said = by_itself(answer, case.first, case.second, may_run=False)
     if not isinstance(said, bool | np.bool_):
         raise Wrong(f"may_overlap returned {shown(said)}; expected: True or False.")
     return bool(said)

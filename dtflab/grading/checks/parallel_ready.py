@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from dtflab.base.text_table import plural
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
-from dtflab.grading.unaided import opens_a_session, unaided
+from dtflab.grading.unaided import by_itself, opens_a_session
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.ops.arrays.functions import identity_n
@@ -246,13 +246,13 @@ def _demand_sets(answer: Any, plan: Plan, random: Random) -> None:
     given = random.sample(ops, len(ops))
     while len(ready) > 1 and not _tells(plan, ready, [op.name for op in given]):
         given = random.sample(ops, len(ops))
-    answered = _answered(unaided(answer, list(given)))
+    answered = _answered(by_itself(answer, list(given), may_run=False))
     seen = Seen(plan, [op.name for op in given], ready, answered)
     for number, (mine, right) in enumerate(zip(answered, ready)):
         if mine != right:
             ways = {"Not ready then": mine - right, "Missing": right - mine, "Ready then": right}
             told = " ".join(f"{way}: {_names(which)}." for way, which in ways.items() if which)
-            text = f"Set {number + 1} of yours is wrong (“!” in the picture). {told}"
+            text = f"Set {number + 1} of yours is wrong. {told}"
             raise Wrong(f"{text}{_why(plan, mine ^ right)}", seen, _picture(ops, number, mine ^ right))
     if len(answered) < len(ready):
         text = f"You have {plural(len(answered), 'set')}; then come {_names(ready[len(answered)])}."

@@ -15,6 +15,7 @@ from typing import Any
 from dtflab.base.text_table import plural
 from dtflab.grading.device_functions import Seen, Variable, dense_net, mixed_types, watch
 from dtflab.grading.questions import Wrong, from_toml
+from dtflab.grading.unaided import by_itself
 from dtflab.graph import dtypes
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.units import byte_size
@@ -36,6 +37,7 @@ _WRONG: dict[str, Weigh] = {  # what mistakes take for a variable's bytes
     "measures_the_handle": lambda one: _as_a_handle(4, one),
     "counts_rows": lambda one: (one.shape or (1,))[0] * int(one.dtype.size),
     "counts_in_kilobytes": lambda one: one.bytes // 1024,
+    "knows_none_above_8": lambda one: one.elements * min(int(one.dtype.size), 8),  # has no hint
     "knows_two_sizes": lambda one: one.elements * (8 if one.dtype in (dtypes.float64, dtypes.int64) else 4),
 }
 
@@ -150,7 +152,7 @@ def _picture(seen: Seen, weights: Sequence[int]) -> Picture:
 
 
 def _watch(answer: Any, variables: Sequence[Variable], ps_tasks: int, worker: str = WORKER) -> Seen:
-    return watch(answer(ps_tasks, worker), variables, ps_tasks, worker)
+    return watch(by_itself(answer, ps_tasks, worker), variables, ps_tasks, worker)
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
@@ -189,8 +191,8 @@ def types(answer: Any, random: Random) -> Picture:
     def make(random: Random) -> list[Variable]:
         return _with_scalars([_in_rows(one, random) for one in mixed_types(random)], random)
 
-    others = ("counts_elements", "takes_scalars_for_nothing", "knows_two_sizes", "counts_in_kilobytes")
-    return _demand_rule(answer, _models(random, make, *others))
+    others = ["counts_elements", "takes_scalars_for_nothing", "counts_in_kilobytes"]
+    return _demand_rule(answer, _models(random, make, *others, "knows_two_sizes", "knows_none_above_8"))
 
 
 @q1.check("A resource variable weighs as much as any other", points=1)

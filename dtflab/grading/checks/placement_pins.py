@@ -15,7 +15,7 @@ from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
-from dtflab.grading.unaided import opens_a_session, unaided
+from dtflab.grading.unaided import by_itself, opens_a_session
 from dtflab.graph import device_spec, dtypes
 from dtflab.graph.graph import Graph
 from dtflab.ops.arrays.functions import placeholder
@@ -125,7 +125,7 @@ def _demand_on(cluster: Cluster, answer: Any, cases: Iterable[Case], **wanted: A
         expected, why = _placed(case, targets[case.master])
         if wanted.get("refused", expected is None) != (expected is None):
             continue
-        got = unaided(answer, case.pin, case.gpu_kernel, list(case.devices), case.master)
+        got = by_itself(answer, case.pin, case.gpu_kernel, list(case.devices), case.master, may_run=False)
         given.append(Given(case, got, expected))
         if got != expected:
             first = first or f"{case}: yours is {shown(got)}; TensorFlow's is {expected!r} ({why})."

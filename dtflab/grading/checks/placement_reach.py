@@ -16,7 +16,7 @@ import numpy as np
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import VARIABLE_OPS, shown
 from dtflab.grading.questions import Wrong, from_toml
-from dtflab.grading.unaided import opens_a_session, unaided
+from dtflab.grading.unaided import by_itself, opens_a_session
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.ops.variables.functions import global_variables_initializer
@@ -146,7 +146,10 @@ def _run(answer: Any, random: Random, draw: Any = _draw) -> Seen:
     """Build the graph, compare its values with the variable's, and note what a step does."""
     with Cluster(ps=1, worker=2, gpus=2) as cluster, Graph().as_default() as graph:
         home, devices = draw(random, cluster)
-        run = _Run(_checked(unaided(answer, home, list(devices)), Seen(home, devices)), Session(cluster.target))
+        run = _Run(
+            _checked(by_itself(answer, home, list(devices), may_run=False), Seen(home, devices)),
+            Session(cluster.target),
+        )
         with run.session:
             run.session.run(global_variables_initializer())
             _demand_doubles(run, devices)

@@ -1,5 +1,7 @@
 """Answers to memory/q2 by other authors: right ones in another style, and wrong ones with the hint that fits."""
 
+import bisect
+
 import dtflab as tf
 
 OOM = tf.errors.ResourceExhaustedError
@@ -77,7 +79,22 @@ def by_division(step, most):
     return min(most, (207 << 20) // 80_000) if fits(step, 1) else 0
 
 
-RIGHT = [by_steps_that_halve, with_a_range]
+_KNOWN = {}
+
+
+def remembers_what_fitted(step, most):
+    """A call takes for true what an earlier one has found out."""
+    if most not in _KNOWN:
+        _KNOWN[most] = by_steps_that_halve(step, most)
+    return _KNOWN[most]
+
+
+def tries_twice(step, most):
+    """A step that fails is tried once more, within the number of steps that are enough."""
+    return bisect.bisect_left(range(1, most + 1), True, key=lambda n: not fits(step, n) and not fits(step, n))
+
+
+RIGHT = [by_steps_that_halve, with_a_range, tries_twice]
 WRONG = {
     halves_until_it_fits: "halves_until_it_fits",
     in_tens: "goes_in_large_steps",
@@ -86,5 +103,6 @@ WRONG = {
     hides_everything: "hides_errors",
     a_float: "",
     most_is_never_tried: "off_by_one",
+    remembers_what_fitted: "never_tries",
     by_division: "gives_what_was_not_tried",
 }

@@ -121,6 +121,16 @@ def largest_goes_to_the_last(ps_tasks, worker):
     return device_of
 
 
+def no_number_has_more_than_8_bytes(ps_tasks, worker):
+    """A complex128 has 16."""
+
+    def weigh(op):
+        size = tf.as_dtype(op.get_attr("dtype")).size
+        return size_of(op) // size * min(size, 8)
+
+    return spread(lambda held: held.index(min(held)), weigh)(ps_tasks, worker)
+
+
 RIGHT = [with_a_heap, by_difference]
 WRONG = {
     fullest: "state_made_again",
@@ -129,5 +139,6 @@ WRONG = {
     never_adds: "forgets_what_lay_there",
     rows_only: "counts_rows",
     weighs_all_ops: "",
+    no_number_has_more_than_8_bytes: "",
     largest_goes_to_the_last: "sets_large_ones_apart",
 }
