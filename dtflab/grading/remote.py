@@ -175,9 +175,9 @@ class Link:
 
 def _error(kind: str, message: str, told: str) -> Exception:
     """The error that was raised there; `told` is the sentence about it, with its line."""
-    known = getattr(builtins, kind, None)
+    own = getattr(builtins, kind, None)
     error: Exception = RaisedThere(message)
-    if isinstance(known, type) and issubclass(known, Exception) and not issubclass(known, UnicodeError):
-        error = known(message) if message else known()
+    if isinstance(own, type) and issubclass(own, Exception) and not issubclass(own, UnicodeError | ExceptionGroup):
+        error = own(message) if message else own()
     error.told = told  # type: ignore[attr-defined]
     return error

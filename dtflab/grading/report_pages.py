@@ -17,7 +17,7 @@ from dtflab.grading.questions import Check, Question
 from dtflab.viz.drawing.svg import Markup, join, tag
 
 _WORDS = {True: ("✓", "PASS"), False: ("✗", "FAIL")}
-_AGAIN = ("?", "NOT JUDGED")
+_AGAIN, _NOT_TRIED = ("?", "NOT JUDGED"), ("–", "NOT TRIED")
 ROOT = "color:var(--jp-content-font-color1,inherit);font-size:13px;line-height:1.5;max-width:860px"
 CELL = "text-align:left;vertical-align:top;padding:4px 16px 4px 0;white-space:normal"
 SOFT = "color:var(--jp-content-font-color2,inherit)"
@@ -70,7 +70,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _words(result: Result) -> tuple[str, str]:
-    return _AGAIN if result.starved else _WORDS[result.passed]
+    return _AGAIN if result.starved else _NOT_TRIED if result.message in NOT_TRIED else _WORDS[result.passed]
 
 
 def _points(result: Result) -> str:

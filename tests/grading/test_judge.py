@@ -177,6 +177,7 @@ def test_a_deaf_answer_is_told(twice, monkeypatch):
     release.set()
     assert "did not react: in a notebook, restart the kernel" in found.results[0].message
     assert found.results[1].message == "Not tried, because the answer could not be stopped."
+    assert Score([found]).text.count("FAIL") == 1 and "– NOT TRIED" in Score([found]).text
 
 
 def test_what_an_answer_writes_is_kept_and_nothing_reaches_stderr(twice, capsys):

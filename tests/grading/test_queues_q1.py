@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import dtflab as tf
@@ -151,3 +153,13 @@ def test_three_things_in_another_order_are_told():
         return queue.enqueue(sentence), queue.close(), queue.dequeue_up_to(batch_size)
 
     assert "Is it the second of the three that are returned" in tf.grade(Q1, batches_by_length).text
+
+
+def test_of_a_long_sentence_that_is_missing_the_beginning_is_told():
+    def batches_by_length(sentence, bounds, batch_size):
+        put, take, close = first_that_is_full(sentence, bounds, batch_size)
+        return put, tf.minimum(take, 500), close
+
+    complete, *_ = tf.grade(Q1, batches_by_length).reports[0].results
+    assert re.search(r"; one of \d+ words is missing: \[[\d, ]+(\]|…)\.$", complete.message), complete.message
+    assert len(complete.message) < 160

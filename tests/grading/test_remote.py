@@ -145,6 +145,7 @@ def test_python_s_own_errors_are_raised_here_and_others_by_their_text(wire):
             "value": ValueError("no"),
             "stub": NotImplementedError(),
             "own": tf.errors.OutOfRangeError(None, None, "end"),
+            "several": ExceptionGroup("two threads", [ValueError("one"), ValueError("two")]),
         }[kind]
 
     line = wire(answer)
@@ -155,6 +156,8 @@ def test_python_s_own_errors_are_raised_here_and_others_by_their_text(wire):
         ask(line, "stub")
     with pytest.raises(RaisedThere, match="end"):
         ask(line, "own")
+    with pytest.raises(RaisedThere, match=r"two threads \(2 sub-exceptions\)"):
+        ask(line, "several")
 
 
 def test_an_endless_answer_is_stopped_there(wire):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dtflab.grading import batch
+from dtflab.grading import batch, hidden_marks
 from dtflab.grading.catalogue import find
 from dtflab.grading.journal import GradingJournal, Work
 from dtflab.grading.submissions import Submission
@@ -249,6 +249,14 @@ def test_what_has_its_mark_is_not_run_again(resumed, tmp_path, capsys):
     assert resumed("--resume", "--jobs=3") == [] and "Resumed: 3 of 3 files" in capsys.readouterr().out
     assert ((tmp_path / "m.csv").read_text(), (tmp_path / "m.json").read_text()) == before
     assert resumed() == ["ada", "bob", "cy"], "without --resume all are graded"
+
+
+def test_hidden_points_are_added_from_marks_that_are_kept(resumed, tmp_path, monkeypatch):
+    (tmp_path / "results.json").write_text('{"tests": []}')
+    given = []
+    monkeypatch.setattr(hidden_marks, "to_otter", lambda graded, results: given.extend(graded) or [])
+    assert resumed("--resume", "--otter-results=results.json", path="ex/ada.py") == []
+    assert [one.reports[0].question.id for one in given] == ["placement/q1"]
 
 
 def test_a_changed_or_new_file_is_graded(resumed, tmp_path):

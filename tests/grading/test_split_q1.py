@@ -125,3 +125,9 @@ def test_weights_that_are_cut_on_one_gpu_and_travel_are_not_called_the_work_of_o
 def test_a_function_of_numpy_on_a_tensor_is_an_error_and_no_exercise_as_shipped():
     text = tf.grade(Q1, lambda x, first, second, devices: np.maximum(x @ first, 0) @ second).text
     assert "Cannot convert a symbolic tf.Tensor" in text and "is not written yet" not in text
+
+
+def test_weights_in_float16_are_too_few_bytes_and_not_called_elsewhere():
+    halves = cut(in_halves, lambda weights: tf.cast(weights.astype(np.float16), tf.float32), added_on(0))
+    text = tf.grade(Q1, halves).text
+    assert "expected: 984 kB, all weights of both layers, in float32." in text

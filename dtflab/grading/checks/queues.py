@@ -229,7 +229,7 @@ def complete(answer: Any, random: Random) -> None:
     *_, seen = run(answer, task)
     lost = [one for one in task.sentences if one not in seen.sentences]
     if lost or len(seen.sentences) != len(task.sentences):
-        example = f"; {list(lost[0])} is missing" if lost else ""
+        example = f"; one of {plural(len(lost[0]), 'word')} is missing: {shown(list(lost[0]))}" if lost else ""
         raise Wrong(f"{len(task.sentences)} sentences went in, {len(seen.sentences)} came out{example}.", seen)
 
 

@@ -174,8 +174,8 @@ def shares(answer: Any, random: Random) -> Picture:
     if step.on_cpu:
         raise Wrong(f"The CPU runs {', '.join(sorted(step.on_cpu))}; the products are the GPUs' work.", step, picture)
     if sum(step.held.values()) < 0.95 * step.net.weights:
-        message = f"The GPUs hold {held}; the layers have {byte_size(step.net.weights)}. The rest is not on a GPU."
-        raise Wrong(message, step, picture)
+        expected = f"{byte_size(step.net.weights)}, all weights of both layers, in float32"
+        raise Wrong(f"The GPUs hold {held}; expected: {expected}.", step, picture)
     if max(step.held.values()) > MOST_HELD * step.net.weights:
         raise Wrong(f"Of {byte_size(step.net.weights)} of weights, the GPUs hold {held}.", step, picture)
     return picture
