@@ -61,7 +61,7 @@ def nobody_runs_the_enqueues_eighteenth(tokens, i, j, work):
 
 RIGHT = [stack_of_waits_eighteenth]
 WRONG = {
-    even_and_odd_eighteenth: "the pairs (0, 2) and (2, 0) are taken in opposite orders, and can block each other",
-    swapped_back_eighteenth: "with i > j each token is put into the other one's queue",
-    nobody_runs_the_enqueues_eighteenth: "nothing that is run needs the enqueues, so the tokens never go back",
+    even_and_odd_eighteenth: "orders_some_only",
+    swapped_back_eighteenth: "swaps_the_tokens",
+    nobody_runs_the_enqueues_eighteenth: "keeps_a_token",
 }

@@ -24,9 +24,7 @@ def setter_with_a_heap_eighteenth(ps_tasks, worker):
         heapq.heapreplace(tasks, (held + _bytes(op), task))
         return task
 
-    return tf.train.replica_device_setter(
-        ps_tasks, worker_device=worker, ps_ops=list(_VARIABLES), ps_strategy=lightest
-    )
+    return tf.train.replica_device_setter(ps_tasks, worker_device=worker, ps_ops=list(_VARIABLES), ps_strategy=lightest)
 
 
 def whatever_has_a_shape_eighteenth(ps_tasks, worker):
@@ -77,7 +75,7 @@ def held_by_the_module_eighteenth(ps_tasks, worker):
 
 RIGHT = [setter_with_a_heap_eighteenth]
 WRONG = {
-    whatever_has_a_shape_eighteenth: "placeholders have an attribute 'shape', too, and are sent to a ps task",
-    bytes_of_the_handle_eighteenth: "a resource variable's output is a handle, without the variable's bytes",
-    held_by_the_module_eighteenth: "the bytes outlive the device function: a second model starts with the first's",
+    whatever_has_a_shape_eighteenth: "pins_everything",
+    bytes_of_the_handle_eighteenth: "measures_the_handle",
+    held_by_the_module_eighteenth: "shared_state",
 }

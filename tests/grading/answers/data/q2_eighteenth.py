@@ -95,7 +95,7 @@ def later_ones_wait_eighteenth():
 
 RIGHT = [methods_of_a_pile_eighteenth]
 WRONG = {
-    mean_of_all_numbers_eighteenth: "np.mean has no axis: the mean of a vector's gradients is one number",
-    step_of_the_newest_eighteenth: "a take jumps behind the newest local step, instead of counting one step",
-    later_ones_wait_eighteenth: "a gradient of a later step is put aside for that step: it is missing in the mean",
+    mean_of_all_numbers_eighteenth: "gives_one_number",
+    step_of_the_newest_eighteenth: "follows_the_newest",
+    later_ones_wait_eighteenth: "keeps_the_future_for_its_step",
 }

@@ -83,7 +83,7 @@ def server_before_type_eighteenth(pin, gpu_kernel, devices, master):
 
 RIGHT = [sorts_from_last_rule_to_first_eighteenth]
 WRONG = {
-    number_zero_is_nothing_eighteenth: "a pin to task 0 or to index 0 is taken for one that leaves the number open",
-    task_number_of_the_master_eighteenth: "task 0 of another job counts as the master's task, if that is a task 0, too",
-    server_before_type_eighteenth: "a CPU of the master's task comes before a GPU of another one",
+    number_zero_is_nothing_eighteenth: "takes_zero_for_unsaid",
+    task_number_of_the_master_eighteenth: "takes_any_job_for_the_masters",
+    server_before_type_eighteenth: "own_task_first",
 }

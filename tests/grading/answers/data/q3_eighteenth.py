@@ -88,7 +88,7 @@ def second_round_like_the_first_eighteenth(tensors, devices):
 
 RIGHT = [journey_of_each_part_eighteenth]
 WRONG = {
-    handed_on_in_python_eighteenth: "the second round has no op: who has a finished part sends it to all others itself",
-    one_hop_more_eighteenth: "the second round has n steps: each finished part is also sent to the worker that had it",
-    second_round_like_the_first_eighteenth: "the second round begins with worker i's part i, not complete there",
+    handed_on_in_python_eighteenth: "meets_everybody",
+    one_hop_more_eighteenth: "goes_round_once_too_often",
+    second_round_like_the_first_eighteenth: "hands_out_its_own_part",
 }

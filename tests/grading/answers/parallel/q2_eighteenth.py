@@ -49,7 +49,7 @@ def results_wait_eighteenth(parts, at_once):
 
 RIGHT = [window_eighteenth]
 WRONG = {
-    blocks_as_chains_eighteenth: "an uneven division leaves a rest that is one more chain: too many at once",
-    running_sum_eighteenth: "the sum before is there only when all earlier parts are: a part waits for more than one",
-    results_wait_eighteenth: "only the copies of the small results wait; the large tensors are all made at once",
+    blocks_as_chains_eighteenth: "one_too_many",
+    running_sum_eighteenth: "waits_for_groups",
+    results_wait_eighteenth: "makes_them_before",
 }

@@ -70,7 +70,7 @@ def done_in_the_same_pass_eighteenth(ops):
 
 RIGHT = [edge_matrix_eighteenth]
 WRONG = {
-    first_source_eighteenth: "an op comes as soon as one of its sources is done, not when the last one is",
-    lowered_once_eighteenth: "two edges between the same ops lower the counter once: such an op is never ready",
-    done_in_the_same_pass_eighteenth: "an op counts as done within its own set, so its readers may join that set",
+    first_source_eighteenth: "takes_the_first_source",
+    lowered_once_eighteenth: "loses_ops",
+    done_in_the_same_pass_eighteenth: "counts_down_too_early",
 }

@@ -62,7 +62,7 @@ def block_not_scaled_eighteenth(shards, ids, block_rows):
 
 RIGHT = [permuted_back_eighteenth]
 WRONG = {
-    length_now_eighteenth: "the number of ids is read from the static shape, which may be unknown before a step",
-    zeros_from_the_others_eighteenth: "every server sends a row for each id, most of them zeros: too many rows leave",
-    block_not_scaled_eighteenth: "the blocks before in the shard count as one row each: `* block_rows` is missing",
+    length_now_eighteenth: "needs_a_static_length",
+    zeros_from_the_others_eighteenth: "asks_everyone",
+    block_not_scaled_eighteenth: "",
 }

@@ -95,7 +95,7 @@ def without_the_slowest_eighteenth(client, build_loss, rate, sync, steps):
 
 RIGHT = [looks_before_each_step_eighteenth]
 WRONG = {
-    each_its_share_eighteenth: "each loops over a share of the steps, but with sync a step is everybody's: too few",
-    model_on_the_server_eighteenth: "all ops of the model are on the ps, with its variables: it computes every loss",
-    without_the_slowest_eighteenth: "a step is the mean of one gradient less than there are workers",
+    each_its_share_eighteenth: "takes_equal_shares",
+    model_on_the_server_eighteenth: "places_it_elsewhere",
+    without_the_slowest_eighteenth: "leaves_workers_out",
 }

@@ -55,9 +55,9 @@ def growth_is_enough_eighteenth(programs, cards, need, memory):
     return [(str(number % cards), grows) for number in range(programs)]
 
 
-RIGHT = [dealt_card_by_card_eighteenth]
+# Its author calls growth wrong, since it fails where it rounds up and next to nothing is left; the exercise offers it.
+RIGHT = [dealt_card_by_card_eighteenth, growth_is_enough_eighteenth]
 WRONG = {
-    part_of_what_is_free_eighteenth: "the fraction is of the whole card, so each program takes more than its part",
-    blocks_rounded_down_eighteenth: "what the division leaves over goes to the last card, where it has no part",
-    growth_is_enough_eighteenth: "a program grows in steps that double, and takes what the next one on its card needs",
+    part_of_what_is_free_eighteenth: "leaves_no_room_for_contexts",
+    blocks_rounded_down_eighteenth: "forgets_the_others leaves_no_room_for_contexts",
 }

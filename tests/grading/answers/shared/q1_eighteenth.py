@@ -56,7 +56,7 @@ def only_trainable_eighteenth(target, build, path):
 
 RIGHT = [reported_eighteenth]
 WRONG = {
-    starts_the_lost_again_eighteenth: "lost variables get new values, on the cluster and in the checkpoint",
-    one_saver_each_eighteenth: "each save replaces the checkpoint before: only the last variable is in it",
-    only_trainable_eighteenth: "variables with trainable=False, such as a global step, are neither saved nor lost",
+    starts_the_lost_again_eighteenth: "saves_what_is_lost",
+    one_saver_each_eighteenth: "saves_one_by_one",
+    only_trainable_eighteenth: "forgets_what_is_not_trainable",
 }

@@ -49,7 +49,7 @@ def reads_count_as_cpu_eighteenth(gpu, cpu, dragged):
 
 RIGHT = [only_variables_eighteenth]
 WRONG = {
-    consumers_are_dragged_eighteenth: "an op that takes the result of a CPU op does not have to be next to it",
-    same_op_again_eighteenth: "each list has one op, several times, instead of that many ops",
-    reads_count_as_cpu_eighteenth: "the reads in 'cpu' have a GPU kernel; they are there because of their variables",
+    consumers_are_dragged_eighteenth: "follows_its_inputs",
+    same_op_again_eighteenth: "repeats_an_op",
+    reads_count_as_cpu_eighteenth: "drags_them_to_the_cpu",
 }

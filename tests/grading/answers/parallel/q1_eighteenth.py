@@ -61,7 +61,7 @@ def common_source_eighteenth(first, second):
 
 RIGHT = [subgraphs_eighteenth]
 WRONG = {
-    control_only_direct_eighteenth: "a control edge further back on the way between the two ops is not followed",
-    short_device_names_eighteenth: "GPU:0 of one task and GPU:0 of another are taken for one device",
-    common_source_eighteenth: "two ops that read the same tensor are said to wait for each other",
+    control_only_direct_eighteenth: "forgets_controls_in_between",
+    short_device_names_eighteenth: "takes_gpus_of_two_tasks_for_one",
+    common_source_eighteenth: "keeps_siblings_apart",
 }

@@ -70,7 +70,7 @@ def ones_stay_at_home_eighteenth(home, devices):
 
 RIGHT = [asks_the_graph_eighteenth]
 WRONG = {
-    once_to_each_server_eighteenth: "two devices of one task each get the value; the prediction has only the first",
-    doubled_at_home_eighteenth: "the doubles are computed on the home device, and only copied to the others",
-    ones_stay_at_home_eighteenth: "the numbers that the update adds are on the home device, not on the last of devices",
+    once_to_each_server_eighteenth: "counts_the_servers",
+    doubled_at_home_eighteenth: "computes_once",
+    ones_stay_at_home_eighteenth: "updates_at_home",
 }

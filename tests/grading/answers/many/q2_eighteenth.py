@@ -57,7 +57,7 @@ def container_of_the_answer_eighteenth(results, images):
 
 RIGHT = [sum_of_the_three_largest_eighteenth]
 WRONG = {
-    the_surest_wins_eighteenth: "the highest probability wins, not the highest mean: two others can't outvote one net",
-    sorted_as_they_are_eighteenth: "sorted without a key compares the containers' names, not the accuracies",
-    container_of_the_answer_eighteenth: "the container is opened when the variables have been made: they aren't in it",
+    the_surest_wins_eighteenth: "believes_the_surest",
+    sorted_as_they_are_eighteenth: "",
+    container_of_the_answer_eighteenth: "forgets_the_container",
 }

@@ -58,7 +58,7 @@ def any_error_is_too_large_eighteenth(step, most):
 
 RIGHT = [bit_by_bit_eighteenth]
 WRONG = {
-    strides_rounded_down_eighteenth: "the strides add up to less than `most`, so the last numbers are never tried",
-    one_always_fits_eighteenth: "a batch of 1 is never tried, and is returned even if it does not fit",
-    any_error_is_too_large_eighteenth: "an error with another reason is swallowed, and counts as too large a batch",
+    strides_rounded_down_eighteenth: "off_by_one",
+    one_always_fits_eighteenth: "gives_one_at_least",
+    any_error_is_too_large_eighteenth: "hides_errors",
 }

@@ -46,7 +46,7 @@ def ports_run_into_each_other_eighteenth(machines, gpus, ps_tasks):
 
 RIGHT = [dealt_ports_eighteenth]
 WRONG = {
-    filled_up_eighteenth: "the share is rounded up: with 4 ps tasks on 3 machines two have 2, and the last has none",
-    other_loop_order_eighteenth: "the two lists have different orders: workers of one machine see the same GPU",
-    ports_run_into_each_other_eighteenth: "a second ps task on a machine has the port of the machine's first worker",
+    filled_up_eighteenth: "fills_machines_up",
+    other_loop_order_eighteenth: "gives_a_gpu_twice",
+    ports_run_into_each_other_eighteenth: "takes_a_port_twice",
 }

@@ -59,7 +59,7 @@ def constants_on_the_cpu_eighteenth(x, first, second, devices):
 
 RIGHT = [every_other_unit_eighteenth]
 WRONG = {
-    half_of_the_images_eighteenth: "the batch is cut, not the weights: each GPU holds all of them",
-    half_of_the_inputs_eighteenth: "each GPU takes the relu of a part of each unit's sum: the values are wrong",
-    constants_on_the_cpu_eighteenth: "the weights are constants of the CPU: all are sent to the GPUs in each step",
+    half_of_the_images_eighteenth: "copies_the_weights",
+    half_of_the_inputs_eighteenth: "",
+    constants_on_the_cpu_eighteenth: "leaves_weights_elsewhere",
 }

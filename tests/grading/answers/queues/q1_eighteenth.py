@@ -57,7 +57,7 @@ def bound_in_the_next_kind_eighteenth(sentence, bounds, batch_size):
 
 RIGHT = [fullest_queue_eighteenth]
 WRONG = {
-    first_full_queue_eighteenth: "when no kind has a full batch, it asks the first queue, even an empty one",
-    shared_capacity_eighteenth: "100 sentences of one kind don't fit: `put` waits long before that",
-    bound_in_the_next_kind_eighteenth: "a sentence with exactly as many words as a bound is in the next kind",
+    first_full_queue_eighteenth: "ends_with_the_first_kind",
+    shared_capacity_eighteenth: "too_small",
+    bound_in_the_next_kind_eighteenth: "bound_off_by_one",
 }

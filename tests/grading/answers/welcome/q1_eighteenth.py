@@ -94,7 +94,7 @@ def lock_of_python_eighteenth(workers, steps):
 
 RIGHT = [count_up_behind_a_gate_eighteenth]
 WRONG = {
-    asks_the_server_of_the_counter_eighteenth: "each client asks the ps for its session, instead of its own server",
-    all_steps_in_one_eighteenth: "each worker adds `steps` in one run, instead of 1 in each of `steps` runs",
-    lock_of_python_eighteenth: "the op can lose additions; only a lock of this one Python process hides it",
+    asks_the_server_of_the_counter_eighteenth: "counts_outside_the_workers",
+    all_steps_in_one_eighteenth: "adds_in_one_go",
+    lock_of_python_eighteenth: "adds_in_several_ops",
 }
