@@ -135,7 +135,13 @@ async function sizes() {
     const texts = [...svg.querySelectorAll('text')].filter(text => text.checkVisibility() && text.textContent);
     const heights = texts.map(text => parseFloat(getComputedStyle(text).fontSize) * Math.abs(text.getScreenCTM().d));
     const { width, height, right } = svg.getBoundingClientRect();
-    return { view: root.dataset.live, room: drawing.clientWidth, needs: drawing.scrollWidth, width, height,
+    const hints = [...root.querySelectorAll('.dtf-help')].map(hint => { // how long the last line is, of the first
+      const range = document.createRange();
+      range.selectNodeContents(hint);
+      const lines = [...range.getClientRects()];
+      return lines.at(-1)?.width / lines[0]?.width;
+    });
+    return { view: root.dataset.live, hints: hints.filter(Boolean), room: drawing.clientWidth, needs: drawing.scrollWidth, width, height,
       texts: [Math.min(...heights), Math.max(...heights)],
       outside: texts.filter(text => text.getBoundingClientRect().right > right).map(text => text.textContent) };
   });

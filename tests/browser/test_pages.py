@@ -306,6 +306,7 @@ def test_pictures_take_the_width_of_the_output(tmp_path):
             assert 0.84 * int(window) < room and width <= room and one["needs"] <= room, f"scrolled: {one}"
             smallest, largest = one["texts"]  # of 11 to 14 pixels in a still
             assert smallest > 10 and largest < 14.1, one
+            assert min(one["hints"], default=1) > 0.3, f"a word stands alone in a line: {one}"
             assert width > min(room, 1900) - 2 and one["outside"] == [], one
 
 

@@ -1,4 +1,4 @@
-// Built by npm run build from sources a9bc7eca50ab13f0; edit those.
+// Built by npm run build from sources 2ad53a3ab21daa85; edit those.
 var me=`.dtf-picture:focus { outline: none; }
 .dtf-picture:focus-visible .dtf-drawing > svg { outline: 2px solid #0072b2; outline-offset: -2px; border-radius: 8px; }
 .dtf-page:has([data-live='steps']) .dtf-of-still { display: none; }
@@ -7,6 +7,7 @@ var me=`.dtf-picture:focus { outline: none; }
   font: inherit; color: var(--jp-ui-font-color1, inherit); background: var(--jp-layout-color2, transparent);
   border: 1px solid #848d97; border-radius: 4px; padding: 2px 8px; min-height: 24px;
 }
+.dtf-help { text-wrap: balance; } /* no word alone in a last line */
 .dtf-button { cursor: pointer; }
 .dtf-button[aria-pressed='true'] { background: #0072b2; border-color: #0072b2; color: #fff; }
 .dtf-button[aria-disabled='true'], .dtf-search:disabled { border-style: dashed; opacity: 0.55; cursor: not-allowed; }
