@@ -136,7 +136,7 @@ async function showEverything() {
 
 // Where elements stand within what holds them: left, top, width.
 function placed(elements) {
-  return elements.map(element => [element.offsetLeft, element.offsetTop, element.offsetWidth]);
+  return elements.map(element => [element.offsetLeft, element.offsetTop, element.offsetWidth, element.offsetHeight]);
 }
 
 // True when every code cell has its number, or when nothing has been running for two seconds: an error stops the rest.

@@ -524,3 +524,4 @@ def test_two_hundred_workers_fold(look, tmp_path):  # noqa: F811
     assert complaints(report) == []
     ((output, table),) = report["measured"]
     assert table[2] <= output[2], "the last column ends within the output of a window of 1,280 pixels"
+    assert output[3] < 1400 * 0.8 < table[3], "those that are open scroll within a page"

@@ -1,4 +1,4 @@
-// Built by npm run build from sources 2ad53a3ab21daa85; edit those.
+// Built by npm run build from sources 2688480312ce3b4d; edit those.
 var me=`.dtf-picture:focus { outline: none; }
 .dtf-picture:focus-visible .dtf-drawing > svg { outline: 2px solid #0072b2; outline-offset: -2px; border-radius: 8px; }
 .dtf-page:has([data-live='steps']) .dtf-of-still { display: none; }
@@ -56,7 +56,8 @@ select.dtf-choices { flex: 1 1 26em; max-width: 42em; min-width: 0; text-overflo
 .dtf-picture table.dtf-tasks caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .dtf-picture table.dtf-tasks th, .dtf-picture table.dtf-tasks td { text-align: left; padding: 2px 8px 2px 4px; white-space: nowrap; box-sizing: border-box; }
 .dtf-picture table.dtf-tasks tr > :last-child { white-space: normal; } /* it has the room that the others leave */
-.dtf-drawing:has(> .dtf-tasks) { overflow-x: auto; }
+.dtf-drawing:has(> .dtf-tasks) { overflow: auto; max-height: 75vh; } /* 200 opened ones scroll below their heads */
+.dtf-picture table.dtf-tasks thead th { position: sticky; top: 0; z-index: 1; background: var(--jp-layout-color0, #fff) !important; }
 .dtf-picture table.dtf-tasks .n { text-align: right !important; font-variant-numeric: tabular-nums; }
 .dtf-picture table.dtf-tasks tbody tr { cursor: pointer; background: none; }
 .dtf-picture table.dtf-tasks tbody tr[aria-selected='true'] { outline: 2px solid #0072b2; outline-offset: -1px; }
