@@ -152,6 +152,10 @@ def test_a_client_may_wait_for_itself():
     assert waits_for(alone).circles == [], "another thread of it may come"
     proved = waits_for(alone, proved=True)
     assert proved.stuck == set(proved.waiters), "in virtual time, none will come"
+    stepping = alone[1]._replace(client="client")  # a session's, which a thread of the program has made
+    found = waits_for([private, stepping, Resting("MainThread", "step 1")], proved=True)
+    said = [(waiter.name, waiter.about) for waiter in found.waiters.values()]
+    assert said[0] == ("put_q", "MainThread") and said[2] == ("MainThread", "in this step itself"), "one name for it"
     facts = [Reserving("client /job:worker/task:0", "1 GPU", ("client /job:worker/task:0",))]
     found = waits_for(facts)
     assert names(found, found.circles[0]) == ["client of worker:0"] and "waits for itself" in sentences(found)[0]

@@ -144,7 +144,7 @@ class _Graph:
                 yield handle, f"{name} ({i})" if len(handles) > 1 else name
 
     def _plain_label(self, program: Program) -> str:
-        thread = program.client or next(filter(None, map(self._thread_of.get, program.steps)), "")
+        thread = next(filter(None, map(self._thread_of.get, program.steps)), program.client)
         if thread:
             return client_label(thread)
         return "client" if "/job:localhost" in program.master else f"client of {label(program.master)}"
@@ -159,13 +159,13 @@ class _Graph:
         steps = [_op_key(fact) for fact in self._in_line if fact.step in program.steps]
         return steps or [_task_key(fact.receiver, fact.step) for fact in self._owed if fact.step in program.steps]
 
-    def _add_client(self, name: str, steps: Sequence[int] = ()) -> str:
-        """A client that waits in no step: what else it waits for, if that is known, or that it is free."""
+    def _add_client(self, name: str, about: str = "in no step now") -> str:
+        """A client that no other step blocks: what else it waits for, if that is known, or that it is free."""
         key = f"client {name}"
         if key not in self.waiters:
             thread = next((thread for thread in self._resting if client_label(thread) == name), "")
             waits = self._resting.get(thread, "")
-            about = f"waits for {waits}" if waits else "at work on a step" if steps else "in no step now"
+            about = f"waits for {waits}" if waits else about
             self.waiters[key] = Waiter(key, "client", name, about)
             if ended := _END.fullmatch(waits):
                 self.arrows += [Arrow(key, target, "its end") for target in self._where(client_label(ended[1]))]
@@ -203,7 +203,9 @@ class _Graph:
         for program, use in [pair for pair in others if pair[1].has_run] or others or able:
             waiting = {_op_key(other) for other in here}
             blocked = [key for key in self._blocked(program) if key not in waiting]
-            targets = blocked or [self._add_client(self._labels[program.handle], sorted({*program.steps} - steps))]
+            about = "in this step itself" if steps >= {*program.steps} else "at work on a step"
+            about = about if program.steps else "in no step now"
+            targets = blocked or [self._add_client(self._labels[program.handle], about)]
             op = readable(use.op)
             yield from (Arrow(queue, target, f"a {fact.needs} by {op}", op) for target in targets)
 
@@ -254,7 +256,7 @@ class _Graph:
 
     def _add_perhaps(self, program: Program) -> None:
         """A step that nothing is known to block may have a part at a task that does not answer."""
-        client = self._add_client(self._labels[program.handle], program.steps)
+        client = self._add_client(self._labels[program.handle], "at work on a step")
         self.arrows += [Arrow(client, self._add_task(task), "perhaps its part of a step") for task in self._silent]
 
     def _add_reserving(self, fact: Reserving) -> None:
