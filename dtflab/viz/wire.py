@@ -303,8 +303,8 @@ def _sample(line: str, class_: str, tip: Point, back: Point) -> Markup:
 
 _WORK = tag("rect", x=10, y=0, width=8, height=18, class_="work", style="fill:var(--soft);stroke:var(--soft)")
 _LEGEND = (
-    (_sample("M0 9H22", "call", (28, 9), (0, 9)), "a call"),
-    (_sample("M6 9H28", "call answer", (0, 9), (28, 9)), "its answer: what travels, from where to where, its bytes"),
+    (_sample("M0 9H22", "call", (28, 9), (0, 9)), "a call; × 2: two in a row"),
+    (_sample("M6 9H28", "call answer", (0, 9), (28, 9)), "its answer: what, from where to where, bytes"),
     (_WORK, "a master at work on a step"),
 )
 

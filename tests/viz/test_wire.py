@@ -15,6 +15,7 @@ from tests.viz.watched import PS, SVG, W0, W1, a_step, call, fits, live, seen_of
 def test_a_step_is_drawn_from_its_request_to_its_answer():
     picture = tf.viz.wire(seen_of(a_step(7, 0.0)))
     words = texts(picture)
+    assert "a call; × 2: two in a row" in words, "why the calls of some are one arrow, and those of others not"
     order = [word for word in words if word.split("  ")[0] in ("RunStep", "RunGraph", "RecvTensor", "RunStep ended")]
     assert order[0].startswith("RunStep  loss:0") and order[-1].startswith("RunStep ended")
     assert "RecvTensor  loss" in words and "tensor loss: worker:1 → worker:0  400 B" in words
