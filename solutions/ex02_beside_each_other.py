@@ -70,7 +70,8 @@ second.stop()
 #
 # Write `settings(programs, cards, need, memory)`: with which settings can that many copies of a program run at the same
 # time? The machine has that many cards of `memory` bytes: small ones, of 128 to 256 MiB. A program needs `need` bytes
-# for tensors, on its `/gpu:0`: the first card that it sees.
+# for tensors, nearly all of them for one variable, on its `/gpu:0`: the first card that it sees. It may take more, if
+# there is room for that.
 #
 # Return a list with a pair for each program:
 #
