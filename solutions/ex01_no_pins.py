@@ -65,8 +65,8 @@ for node in sess.placed_nodes():
 # - `"dragged"`: that many ops that do have a GPU kernel, and are placed on the CPU anyway, because they have to be next
 #   to another op. `with tf.colocate_with(op):` asks for that.
 #
-# The op of a tensor is `tensor.op` (a list may have the tensor instead), that of a variable `variable.op`. The graph may
-# have other ops as well.
+# The op of a tensor is `tensor.op` (a list may have the tensor instead), that of a variable `variable.op`. The graph
+# may have other ops as well.
 
 
 # %%
