@@ -30,11 +30,15 @@ BADGE = 22.0
 
 
 class Frame(NamedTuple):
-    """A step between two of its sets: every node's state and counter, and what the last set did."""
+    """A step between two of its sets: every node's state and counter, and what the last set did.
+
+    Of a large step a `drawing` of some of its nodes takes the place of all their states.
+    """
 
     states: list[str]
     badges: list[str]
     says: str
+    drawing: str = ""
 
 
 def counters(

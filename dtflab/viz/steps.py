@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dtflab.base import errors
 from dtflab.graph.node_names import told_apart
 from dtflab.runtime.steps import Record, Standing, Steps
-from dtflab.viz.counters import MOST, counters, frames
+from dtflab.viz.counters import MOST, Frame, counters, frames
 from dtflab.viz.drawing import front_end
 from dtflab.viz.drawing.palette import look, together
 from dtflab.viz.drawing.picture import Table
@@ -16,11 +17,16 @@ from dtflab.viz.drawing.svg import Markup, join, tag
 from dtflab.viz.drawing.tables import page
 
 NEAR = 60  # nodes of a large step that are drawn
+_drawn: weakref.WeakKeyDictionary[Steps, list[Frame]] = weakref.WeakKeyDictionary()
+_SOME = (
+    f"Of {{:,}} nodes the picture shows up to {NEAR}: those that ran last, those that are ready or asked, and those "
+    "that wait for them. For fewer, fetch less, as the loss of one worker."
+)
 NO_SETS = "A real executor has no sets: it starts each op as soon as its inputs are there."
 
 
 def steps_html(steps: Steps) -> Markup:
-    """A step in hand: its nodes with counters, in a large one those where it stands, and buttons that run its sets."""
+    """A step in hand: its nodes with counters, of a large one those where it stands, and buttons that run its sets."""
     return ShownSteps(steps).html()
 
 
@@ -29,43 +35,49 @@ class ShownSteps:
 
     def __init__(self, steps: Steps) -> None:
         self.steps, self.at = steps, len(steps.records)
-        self._nodes = steps.nodes
+        self._nodes = _standing(steps)
         self._head = str(steps).partition("\n")[0].capitalize()
         self._stood = "" if steps.error else self._head.removeprefix("Step")
-        self._says = "" if self._is_table else frames(steps)[-1].says
-        self._table = _in_tables(steps, self._head) if self._is_table else Markup("")
-
-    @property
-    def _is_table(self) -> bool:
-        return not 0 < len(self._nodes) <= MOST
+        self._says = frames(steps)[-1].says if self._nodes else ""
 
     def html(self) -> Markup:
-        """The picture with all sets until now, at the one where the step stood; or the tables of that one."""
-        if self._is_table:
-            return self._table
+        """The picture with all sets until now, at the one where the step stood."""
+        if not self._nodes:  # all are in loops
+            return page(self._head, [NO_SETS], _tables(self.steps.records[-1]) if self.steps.records else [])
         live = _state(self.steps) | {"view": "steps", "at": self.at} | front_end.in_touch(_Answer(self.steps))
         front_end.begin()
         drawing = join([_of_still("p", self._says), Markup(counters(self._nodes, live).html)])
         head = join([self._head.removesuffix(self._stood), _of_still("span", self._stood)])
-        return page(head, [NO_SETS], [], drawing=drawing)
+        count = len(self.steps.nodes)
+        return page(head, [*[_SOME.format(count)] * (count > MOST), NO_SETS], [], drawing=drawing)
 
 
-def _in_tables(steps: Steps, head: str) -> Markup:
-    """A step as tables; if it is a large one, with a picture of the nodes where it stands."""
-    last = steps.records[-1] if steps.records else Record(0, [], [], [], [])
-    now = last._replace(ready=steps.ready, waiting=steps.waiting)
-    near = _near(steps.nodes, last)
-    why = f"The picture shows {len(near)} of {len(steps.nodes)} nodes: what ran last, what is ready or asked, and then "
-    why += f"what waits for these; it has {NEAR} at most. For fewer, fetch less, as the loss of one worker."
-    with together(node.device for node in steps.nodes):
-        remarks = [*[why] * bool(near), *now.outlook.split("\n"), NO_SETS]
-        drawing = Markup(counters(near).html) if near else None
-        return page(head, remarks, _tables(last, steps.counts), 0 if near else 2, drawing)
+def _standing(steps: Steps) -> Sequence[Standing]:
+    """The nodes to draw as the step stands: all, or those that are near."""
+    nodes = steps.nodes
+    return nodes if len(nodes) <= MOST else _near(nodes, steps.records[-1] if steps.records else None)
 
 
-def _near(nodes: Sequence[Standing], last: Record) -> list[Standing]:
+def _scenes(steps: Steps) -> list[Frame]:
+    """The frames of a step; those of a large one have drawings, which are made once."""
+    nodes = steps.nodes
+    if len(nodes) <= MOST:
+        return frames(steps)
+    drawn = _drawn.setdefault(steps, [])
+    lasts: list[Record | None] = [None, *steps.records]
+    with together(node.device for node in nodes):
+        for frame, last in list(zip(frames(steps), lasts, strict=True))[len(drawn) :]:
+            states = zip(nodes, frame.states, frame.badges, strict=True)
+            now = [node._replace(state=s, waits_for=int(n) if s == "waits" else 0) for node, s, n in states]
+            near = _near(now, last)  # none, where a set ran in loops only
+            drawing = counters(near, {}).inline if near else drawn[-1].drawing
+            drawn.append(Frame([], [], frame.says, drawing))
+    return drawn
+
+
+def _near(nodes: Sequence[Standing], last: Record | None) -> list[Standing]:
     """The nodes of the last set, those that can go on, and those that wait for them, as far as they fit a page."""
-    ran = {one.name for one in last.ran}
+    ran = {one.name for one in last.ran} if last else set()
     here = [node for node in nodes if node.name in ran or node.state in ("ready", "asked")]
     names = {node.name for node in here}
     behind = [node for node in nodes if node.name not in names and not names.isdisjoint(node.sources)]
@@ -77,11 +89,12 @@ def _of_still(kind: str, text: str) -> Markup:
     return tag(kind, text, class_="dtf-of-still")
 
 
-def _state(steps: Steps) -> dict[str, Any]:
-    """Every set so far, whether more will come, and why not if the step has failed."""
+def _state(steps: Steps, first: int = 0) -> dict[str, Any]:
+    """The sets from one on, whether more will come, and why not if the step has failed."""
     error = steps.error
     return {
-        "frames": [frame._asdict() for frame in frames(steps)],
+        "first": first,
+        "frames": [frame._asdict() for frame in _scenes(steps)[first:]],
         "over": steps.over,
         "error": str(getattr(error, "message", error)) if error else "",
     }
@@ -101,23 +114,21 @@ class _Answer:
                 self._steps.next() if asks["run"] == "next" else self._steps.finish()
         except errors.OpError as found:
             said = {"error": found.message}  # with what explains it
-        tell(_state(self._steps) | said)
+        tell(_state(self._steps, asks["has"]) | said)
 
 
 def record_html(record: Record) -> Markup:
     """A page on one set."""
     head = str(record).partition("\n")[0].capitalize()
-    return page(head, record.outlook.split("\n"), _tables(record, {}), unfolded=2)
+    return page(head, record.outlook.split("\n"), _tables(record), unfolded=2)
 
 
-def _tables(record: Record, counts: Mapping[str, int]) -> list[Table]:
-    fell, called = {c.name for c in record.counters}, told_apart([*record.names, *counts])
+def _tables(record: Record) -> list[Table]:
+    called = told_apart(record.names)
     ran: list[Any] = [[look(r.device).label, called(r.name), r.op, r.result] for r in record.ran]
     falls: list[Any] = [[called(c.name), str(c), "ready" if c.after == 0 else ""] for c in record.counters]
-    others: list[Any] = [[called(name), count] for name, count in counts.items() if name not in fell]
     tables: list[Table] = [
         ("What ran", ("device", "node", "op", "result"), ran),
         ("Counters that fell", ("node", "waits for", ""), falls),
-        ("Other nodes that are not ready", ("node", "waits for"), others),
     ]
     return [table for table in tables if table[2]]

@@ -208,16 +208,26 @@ UNTOUCHED = [
 ]
 
 
+LARGE = """
+tf.reset_default_graph()
+y = tf.constant([[1.0] * 8], name="y")
+for _ in range(70):
+    y = tf.nn.relu(tf.matmul(y, tf.eye(8)))
+tf.Session().step_through(y)"""
+
+
 def test_a_step_that_nobody_touched_has_all_its_sets_on_a_page(tmp_path):
-    first, second = ({"on": '[data-live="steps"] .dtf-button', "nth": nth} for nth in (2, 6))
+    first, second, large = ({"on": '[data-live="steps"] .dtf-button', "nth": nth} for nth in (2, 6, 10))
     report = visit(
-        exported(write(tmp_path / "untouched.ipynb", *UNTOUCHED), tmp_path),
+        exported(write(tmp_path / "untouched.ipynb", *UNTOUCHED, LARGE), tmp_path),
         first | {"do": "focus", "see": "Set 0 of 7. Ready first", "shot": "begins"},
         second | {"do": "focus", "see": "Set 1 of 7. Ran: feed a"},
         first | {"do": "click", "see": "Ready next: "},
         first | {"do": "press", "key": "End", "see": "Set 7 of 7.", "shot": "over"},
         second | {"do": "focus", "see": "[]"},  # printed by the last cell: the step went on after it
         second | {"do": "press", "key": "End", "see": "= -64."},
+        *(large | {"do": "click", "see": f"Set {i} of 1"} for i in range(1, 4)),
+        large | {"do": "press", "key": "ArrowLeft", "see": "Set 2 of 1", "shot": "large"},
     )  # fmt: skip
     assert report["unavailable"] == [] and report["stills"] == 0
 

@@ -12,7 +12,7 @@ import dtflab as tf
 from dtflab.graph.node_names import readable
 from dtflab.viz.counters import MOST, counters, frames
 from dtflab.viz.drawing.palette import look
-from dtflab.viz.steps import _Answer, record_html, steps_html
+from dtflab.viz.steps import _Answer, _scenes, record_html, steps_html
 
 MEANINGS = {"has run", "dead: does not run", "ready: runs next", "asked of another device", "waits for n inputs"}
 OF_STILL = 'class="dtf-of-still">(.*?)<'
@@ -115,11 +115,11 @@ def test_every_set_can_be_shown_again(steps):
 def test_the_buttons_of_a_step_run_its_sets(steps):
     told = []
     answer = _Answer(steps)
-    answer({"run": "next"}, told.append)
+    answer({"run": "next", "has": 0}, told.append)
     assert len(steps.records) == 1 and len(told[-1]["frames"]) == 2 and not told[-1]["over"]
-    answer({"run": "all"}, told.append)
+    answer({"run": "all", "has": 2}, told.append)
     assert steps.over and told[-1]["over"] and told[-1]["error"] == ""
-    answer({"run": "next"}, told.append)  # pressed once more
+    answer({"run": "next", "has": 2}, told.append)  # pressed once more
     assert told[-1]["frames"] == told[-2]["frames"]
 
 
@@ -128,7 +128,7 @@ def test_a_step_that_fails_says_so_to_its_buttons():
         y = tf.reshape(tf.placeholder(tf.float32, name="x"), [3])
     with tf.Session(graph=graph) as session:
         told = []
-        _Answer(session.step_through(y, {"x:0": [1.0, 2.0]}))({"run": "all"}, told.append)
+        _Answer(session.step_through(y, {"x:0": [1.0, 2.0]}))({"run": "all", "has": 0}, told.append)
     assert "reshape" in told[0]["error"].lower() and told[0]["over"]
 
 
@@ -206,17 +206,31 @@ def test_transfers_of_one_tensor_are_told_apart(begun):
     assert "receive weights0/read on worker:1: done" in counters(steps.nodes).svg
 
 
-def test_of_a_large_graph_the_picture_shows_where_the_step_stands_and_says_so(begun):
-    steps = begun(layers=3)
+def drawn_in(svg):
+    return dict(re.findall(r"<title>(.*?): (\w+)", svg))
+
+
+def test_a_large_step_is_one_picture_too_of_the_nodes_where_it_stands(begun):
+    steps, told = begun(layers=3), []
     count = len(steps.nodes)
     for _ in range(3):
         steps.next()
-    shown = steps_html(steps)
-    assert count > MOST and "Other nodes that are not ready" in shown and "<details open" not in shown
-    drawn = re.findall(r"<title>(.*?): (\w+)", shown.partition("<svg")[2])
-    assert f"The picture shows {len(drawn)} of {count} nodes: what ran last, what is ready or asked, and" in shown
-    assert {*map(readable, steps.ready)} <= {name for name, state in drawn if state == "ready"}
-    assert {state for _, state in drawn} >= {"done", "ready", "waits"} and len(drawn) <= 60
+    shown, ready = steps_html(steps), {*map(readable, steps.ready)}
+    assert count > MOST and shown.count("<table") == 1
+    assert (
+        f"Of {count} nodes the picture shows up to 60: those that ran last, those that are ready or asked, and" in shown
+    )
+    still = drawn_in(shown.partition("<svg")[2])
+    assert {*still.values()} >= {"done", "ready", "waits"} and len(still) <= 60
+    _Answer(steps)({"run": "all", "has": 4}, told.append)
+    (says,) = told
+    assert says["first"] == 4 and len(says["frames"]) == len(steps.records) - 3, "the page has the others"
+    assert drawn_in(_scenes(steps)[3].drawing) == still, "as it was shown"
+    for frame, record in zip(_scenes(steps)[1:], steps.records, strict=True):
+        found = drawn_in(frame.drawing)
+        assert [*found.values()].count("ready") == min(len(record.ready), 60) and len(found) <= 60
+        assert all(found.get(readable(ran.name), "done") in ("done", "asked") for ran in record.ran)
+    assert ready <= {name for name, state in still.items() if state == "ready"}
 
 
 def test_a_sentence_stays_short_in_a_large_step(begun):

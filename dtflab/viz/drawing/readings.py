@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+Box = tuple[float, float, float, float]
+
 
 class Reading(NamedTuple):
     """A plot, and for each of the places `at` along its x axis the lines of a card; all in units of the drawing.
@@ -13,20 +15,14 @@ class Reading(NamedTuple):
     `box` is left, top, right, bottom; from left to right it must be what `marks.stretch` stretches.
     """
 
-    box: tuple[float, float, float, float]
+    box: Box
     at: Sequence[float]
     says: Sequence[Sequence[str]]
     holds: bool = False
     ys: Sequence[float] | None = None
 
 
-def reading(
-    box: tuple[float, float, float, float],
-    at: Sequence[float],
-    says: Callable[[int], Sequence[str]],
-    *,
-    holds: bool = False,
-) -> Reading:
+def reading(box: Box, at: Sequence[float], says: Callable[[int], Sequence[str]], holds: bool = False) -> Reading:
     """A plot of which `says` gives the lines of each place; in a unit of the page only the last is read."""
     kept = {int(x): i for i, x in enumerate(at)}.values()
     left, top, right, bottom = (round(side, 1) for side in box)

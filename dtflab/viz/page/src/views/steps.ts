@@ -8,9 +8,11 @@ interface Frame {
   states: string[]; // of each node, in the order of the drawing: done, dead, ready, asked or waits
   badges: string[]; // what stands in its badge: a counter, a mark
   says: string;
+  drawing: string; // of a large step, in place of states: the nodes where it stands
 }
 
 interface Steps {
+  first: number; // the place of the first of the frames; those before it are known
   frames: Frame[];
   over: boolean;
   error: string;
@@ -21,7 +23,7 @@ const NO_KERNEL = "The next set needs a kernel: open the notebook and run its ce
 
 export function steps(picture: Picture, data: Steps): void {
   const nodes = [...picture.svg.querySelectorAll<SVGGElement>(".nodes > .node")];
-  let { frames, over, error, at } = data;
+  let { frames, over, error, at } = data, drawn = "";
   let asked: "" | "next" | "all" = "";
   picture.speakAbove();
   picture.redraws(() => picture.widen());
@@ -29,10 +31,12 @@ export function steps(picture: Picture, data: Steps): void {
   const show = (to: number) => {
     at = Math.max(0, Math.min(to, frames.length - 1));
     const frame = frames[at]!;
-    nodes.forEach((node, i) => {
-      node.setAttribute("class", `node ${frame.states[i]}`);
-      node.querySelector(".counter")!.textContent = frame.badges[i]!;
+    frame.states.forEach((state, i) => {
+      nodes[i]!.setAttribute("class", `node ${state}`);
+      nodes[i]!.querySelector(".counter")!.textContent = frame.badges[i]!;
     });
+    if (frame.drawing !== drawn) picture.redraw((drawn = frame.drawing));
+    if (drawn) picture.widen();
     const isLast = at === frames.length - 1, isStuck = isLast && !over && !picture.canAsk;
     for (const [button, says] of onward) enable(button, !isStuck, isStuck ? NO_KERNEL : says);
     const end = isStuck ? ` ${NO_KERNEL}` : isLast && over ? ` ${error || "The step is over."}` : "";
@@ -42,7 +46,7 @@ export function steps(picture: Picture, data: Steps): void {
   const ask = (what: "next" | "all") => {
     if (over || asked || !picture.canAsk) return;
     asked = what;
-    picture.ask({ run: what });
+    picture.ask({ run: what, has: frames.length });
   };
 
   const [, , ...forward] = picture.command(
@@ -53,7 +57,8 @@ export function steps(picture: Picture, data: Steps): void {
   );
   const onward = forward.map((button) => [button, button.title] as const);
   picture.hears((says: Steps) => {
-    ({ frames, over, error } = says);
+    frames = [...frames.slice(0, says.first), ...says.frames];
+    ({ over, error } = says);
     show(asked === "next" ? at + 1 : frames.length - 1); // a later cell may have run the rest meanwhile
     asked = "";
   });
