@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
+import os
 import random
 import sys
 import threading
+import types
 
 import pytest
 
 import dtflab as tf
-from dtflab.grading import device_functions
+from dtflab.grading import device_functions, watchdog
 from dtflab.grading.catalogue import find
 from dtflab.grading.checks import (
+    data_rules,
     many,
     many_ensemble,
     memory,
@@ -86,6 +90,39 @@ def while_nobody_looks(*args):
     return by_the_rule_of_the_check(*args)
 
 
+def while_nobody_looks_by_way_of_c(*args):
+    looks = sys.getprofile()
+    list(map(sys.setprofile, [None]))
+    found = by_the_rule_of_the_check(*args)
+    functools.partial(sys.setprofile, looks)()
+    return found
+
+
+def by_way_of_the_watchdog(*args):
+    case = placement_pins.Case(*args)
+    for device in args[2]:
+        if watchdog.call(functools.partial(case.may_be, device), 2.0, 2.0).value:
+            return device
+    return None
+
+
+def by_a_copy_of_the_rule(*args):
+    case, rule = placement_pins.Case(*args), placement_pins.Case.may_be
+    copy = types.FunctionType(rule.__code__.replace(co_filename="mine.py"), rule.__globals__)
+    return next((device for device in args[2] if copy(case, device)), None)
+
+
+def in_a_child(*args):
+    ours, theirs = os.pipe()
+    if not os.fork():
+        sys.setprofile(None)
+        os.write(theirs, str(by_the_rule_of_the_check(*args)).encode())
+        os._exit(0)
+    os.wait()
+    found = os.read(ours, 99).decode()
+    return None if found == "None" else found
+
+
 def by_the_placer_of_the_library(pin, gpu_kernel, devices, master):
     with tf.Graph().as_default() as graph, tf.device(pin):
         tf.zeros([]) if gpu_kernel else tf.constant("")
@@ -148,14 +185,22 @@ def by_the_accumulator_of_the_library():
     return lambda gradient, step: inside.apply(step, (gradient,)), take
 
 
+def the_check_s_own_pair():
+    """Functions of the checks themselves, made before anybody looks."""
+    inside = data_rules.Library(tf.TensorShape([]))
+    return inside.push, inside.take
+
+
 ATTACKS = {
-    "data/q2": [by_the_accumulator_of_the_library],
+    "data/q2": [by_the_accumulator_of_the_library, the_check_s_own_pair],
     "many/q2": [by_the_check_s_best_three],
     "memory/q1": [if_the_check_can_start_them],
     "memory/q2": [by_steps_that_nobody_counts],
     "placement/q1": [by_bytes_of_the_check],
     "placement/q2": [
-        *(by_the_rule_of_the_check, in_a_thread_of_its_own, while_nobody_looks, by_the_placer_of_the_library)
+        *(by_the_rule_of_the_check, in_a_thread_of_its_own, while_nobody_looks, by_the_placer_of_the_library),
+        *(while_nobody_looks_by_way_of_c, by_way_of_the_watchdog),
+        *(by_a_copy_of_the_rule, in_a_child),
     ],
     "shared/q1": [by_what_the_check_finds_left],
     "shared/q2": [by_the_check_s_map_of_rows],

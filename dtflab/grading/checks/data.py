@@ -7,7 +7,7 @@ own ConditionalAccumulator, in a session, and must give the same values without 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -62,25 +62,29 @@ class Seen(NamedTuple):
         if self.written or self.carried or not self.calls:
             return False
         with rule(_shape(self.calls)) as other:
-            return _same(self.got, played((other.push, other.take), self.calls))
+            return _same(self.got, played((other.push, other.take), self.calls, _call))
 
 
 def by_library(calls: Calls) -> list[Any]:
     """The answers of the library's accumulator, one for each take."""
     with rules.Library(_shape(calls)) as right:
-        return played((right.push, right.take), calls)
+        return played((right.push, right.take), calls, _call)
 
 
-def played(functions: tuple[Any, Any], calls: Calls) -> list[Any]:
+def _call(function: Callable[..., Any], *args: Any) -> Any:
+    return function(*args)
+
+
+def played(functions: tuple[Any, Any], calls: Calls, call_it: Callable[..., Any] = by_itself) -> list[Any]:
     """The result of each take with a pair of functions (push, take). Wrong if one is another one later."""
     push, take = functions
     got, kept = [], []
     for call in calls:
         if isinstance(call, Take):
-            kept.append(by_itself(take, call.required))
+            kept.append(call_it(take, call.required))
             got.append(None if kept[-1] is None else np.array(kept[-1], dtype=float))
         else:
-            by_itself(push, call.gradient, call.local_step)
+            call_it(push, call.gradient, call.local_step)
     if not _same(kept, got):
         raise Wrong("A mean that take has returned has other numbers later: its array is used again.")
     return got
