@@ -47,6 +47,10 @@ class Case(NamedTuple):
     block_rows: int
     table: np.ndarray
     ids: Sequence[int]
+    shift: int = 0  # the first shard is on this task
+
+    def server(self, shard: int) -> str:
+        return f"/job:ps/task:{(shard + self.shift) % self.tasks}"
 
     def home(self, row: int) -> tuple[int, int]:
         """The task that holds a row, and the row's number there."""
@@ -121,7 +125,7 @@ def _run(answer: Any, case: Case, is_length_known: bool = True) -> Seen:
     with Cluster(ps=case.tasks, worker=1) as cluster, Graph().as_default() as graph:
         shards = []
         for task, rows in enumerate(case.shards()):
-            with graph.device(f"/job:ps/task:{task}"):
+            with graph.device(case.server(task)):
                 shards.append(Variable(np.zeros_like(rows), name=f"shard{task}"))
         with graph.device(WORKER):
             ids = placeholder(dtypes.int32, [len(case.ids) if is_length_known else None], name="ids")
@@ -135,7 +139,7 @@ def _run(answer: Any, case: Case, is_length_known: bool = True) -> Seen:
             values = _looked_up(session, found, {ids: case.ids}, case)
             calls = cluster.calls()[before:]
     pulled = [call for call in calls if call.method == "RecvTensor"]  # by the worker, or by another ps task
-    servers = [f"/job:ps/replica:0/task:{task}" for task in range(case.tasks)]
+    servers = [case.server(task).replace("ps", "ps/replica:0") for task in range(case.tasks)]
     sent = [sum(call.nbytes for call in pulled if call.target.endswith(server)) for server in servers]
     seen = Seen(case, _numbers(case, values), sent)
     if len(seen.rows) != len(case.ids):
@@ -209,7 +213,7 @@ def _picture(seen: Seen) -> Picture:
     ways = {"yours": seen.sent, "the rows asked for": needed}
     return loads(
         "What leaves the parameter servers",
-        {name: {f"/job:ps/task:{t}": nbytes for t, nbytes in enumerate(way)} for name, way in ways.items()},
+        {name: {case.server(t): nbytes for t, nbytes in enumerate(way)} for name, way in ways.items()},
     )
 
 
@@ -234,7 +238,7 @@ def blocks(answer: Any, random: Random) -> None:
 
 @q2.check("No more leaves a parameter server than the rows asked for", points=3)
 def traffic(answer: Any, random: Random) -> Picture:
-    seen = _run(answer, _draw(random, 3, random.randint(2, 4)))
+    seen = _run(answer, _draw(random, 3, random.randint(2, 4))._replace(shift=random.randint(1, 2)))
     _demand_rows(seen)
     rows, picture = len(seen.case.ids) * COLUMNS * 4, _picture(seen)
     if sum(seen.sent) > rows + 16 * len(seen.case.ids):  # and perhaps a place and a number with each
@@ -341,26 +345,21 @@ def takes_ids_for_rows_of_a_shard(seen: Seen) -> bool:
 def asks_everyone(seen: Seen) -> bool:
     """Each task sends a row for every id, and most are thrown away. Ask each only for the rows that it holds: cut the
     ids by task first, with tf.dynamic_partition."""
-    return list(seen.rows) == list(seen.case.ids) and all(
-        sent == len(seen.case.ids) * COLUMNS * 4 for sent in seen.sent
-    )
+    return list(seen.rows) == list(seen.case.ids) and set(seen.sent) == {len(seen.case.ids) * COLUMNS * 4}
 
 
 @q2.mistake()
 def puts_together_on_a_ps(seen: Seen) -> bool:
     """The rows are put together on a parameter server, and leave a server twice: first for there, then for the worker.
     Gather where the shards are, and put the parts together outside of these blocks, on the worker."""
-    found, row = list(seen.rows) == list(seen.case.ids), COLUMNS * 4
+    found, row, more = list(seen.rows) == list(seen.case.ids), COLUMNS * 4, 16 * len(seen.rows)
     here = [sum(seen.case.home(id)[0] == task for id in seen.case.ids) for task in range(seen.case.tasks)]
-    sent = [
-        [*(row * n for n in here[:task]), row * len(seen.rows), *(row * n for n in here[task + 1 :])]
-        for task in range(seen.case.tasks)
-    ]
-    return found and any(all(0 <= got - one <= 16 * len(seen.rows) for got, one in zip(seen.sent, way)) for way in sent)
+    ways = [[*here[:task], len(seen.rows), *here[task + 1 :]] for task in range(seen.case.tasks)]
+    return found and any(all(0 <= got - row * n <= more for got, n in zip(seen.sent, way)) for way in ways)
 
 
 @q2.mistake()
 def sends_whole_shards(seen: Seen) -> bool:
-    """Whole shards travel to the worker, which then takes some rows of them. Let tf.gather run where the shard is: with
-    tf.device(shard.device)."""
+    """Whole shards travel to another task, which then takes some rows of them. Let tf.gather run where the shard is,
+    whichever task that is: with tf.device(shard.device)."""
     return list(seen.rows) == list(seen.case.ids) and sum(seen.sent) >= seen.case.table.nbytes
