@@ -17,7 +17,7 @@ def padding_queues(bounds):
 
 
 def number_of(sentence, bounds):
-    return tf.searchsorted(tf.constant(bounds), tf.reshape(tf.size(sentence), [1]))[0]
+    return tf.searchsorted(tf.constant(bounds, tf.int32), tf.reshape(tf.size(sentence), [1]))[0]
 
 
 def closing(queues):

@@ -83,13 +83,14 @@ class Seen(NamedTuple):
         return all(len({kind(row) for row in batch}) <= 1 for batch in self.batches)
 
 
-def drawn(random: Random, longest: int = 6) -> Task:
-    """Two or three bounds; a batch of sentences of each kind and some more, mixed, only the first as long as its bound.
+def drawn(random: Random, longest: int = 6, more: int = 0) -> Task:
+    """Two or three bounds, and `more`; a batch of sentences of each kind and some more, mixed, only the first as long
+    as its bound.
 
     A kind in the middle comes first: the first batch is there while those before and after it have less than one.
     """
-    bounds = [3 * i + random.randint(0, 1) for i in range(1, 1 + random.randint(2, 3))]
-    batch_size = random.randint(2, 4)
+    bounds = [3 * i + random.randint(0, 1) for i in range(1, 1 + more + random.randint(2, 3))]
+    batch_size = random.randint(2, 4) + 3 * more
     edges = [0, *bounds, bounds[-1] + longest]
     kinds = [1, 0, *range(2, len(edges) - 1)]
     sentences = []
@@ -243,7 +244,7 @@ def alike(answer: Any, random: Random) -> None:
 @q1.check("While sentences come, each batch is full, and of one kind", points=3)
 def full(answer: Any, random: Random) -> None:
     task = drawn(random)
-    for each in (task, task._replace(bounds=task.bounds[:1])):
+    for each in (task, task._replace(bounds=task.bounds[:1]), task._replace(bounds=[]), drawn(random, more=2)):
         for seen in run(answer, each):
             _demand_full(seen)
             demand_one_kind(seen)

@@ -56,6 +56,25 @@ def puts_words_in(sentence, bounds, batch_size):
     return put, fullest_of(queues).dequeue_up_to(batch_size), tf.group(*[queue.close() for queue in queues])
 
 
+def four_queues_at_most(sentence, bounds, batch_size):
+    if len(bounds) > 3:
+        raise ValueError("too many bounds")
+    _, put, fullest, close = parts(sentence, bounds)
+    return put, fullest.dequeue_up_to(batch_size), close
+
+
+def one_bound_at_least(sentence, bounds, batch_size):
+    if not bounds:
+        raise ValueError("no bounds")
+    _, put, fullest, close = parts(sentence, bounds)
+    return put, fullest.dequeue_up_to(batch_size), close
+
+
+def four_sentences_at_most(sentence, bounds, batch_size):
+    _, put, fullest, close = parts(sentence, bounds)
+    return put, fullest.dequeue_up_to(min(batch_size, 4)), close
+
+
 RIGHT: list = []
 WRONG = {
     has_room_for_a_batch: "too_small",
@@ -65,4 +84,7 @@ WRONG = {
     pads_to_the_bound: "pads_too_far",
     closes_nothing: "leaves_a_queue_open",
     puts_words_in: "takes_one_sentence",
+    four_queues_at_most: "",
+    one_bound_at_least: "",
+    four_sentences_at_most: "",
 }
