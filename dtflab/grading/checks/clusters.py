@@ -186,14 +186,14 @@ def parameter_servers(answer: Any, random: Random) -> None:
             raise Wrong(f"{ps} sees {plural(len(seen.cards[ps]), 'GPU')}; expected: none.", seen)
 
 
-@q1.check("One ps task, more of them than machines, and many GPUs", points=1)
+@q1.check("One ps task, more of them than machines; one GPU, and many", points=1)
 def edges(answer: Any, random: Random) -> None:
-    for ps_tasks in (1, 5, 6):
-        _demand_tasks(_run(answer, _draw(random, ps_tasks, least=4)))
-    for ps_tasks, machines in ((8, 3), (12, 2)):  # the third of a machine, and the sixth
+    for ps_tasks, machines in ((1, 4), (5, 4), (6, 4), (8, 3), (12, 2)):  # up to the sixth of a machine
         _demand_tasks(_run(answer, _draw(random, ps_tasks, machines, machines)))
-    case = _draw(random, most=2)._replace(gpus=random.randint(10, 16))
-    _demand_tasks(_run(answer, case))
+    for gpus in (1, random.choice((11, 13, 15))):  # an odd number of two digits
+        case = _draw(random, most=2)._replace(gpus=gpus)
+        _demand_tasks(seen := _run(answer, case))
+        _demand_own_cards(seen)
     case = case._replace(ps_tasks=20 * len(case.machines))  # more ports than anybody sets apart by eye
     _demand_ports(Seen(case, _tasks(case, answer(list(case.machines), case.gpus, case.ps_tasks))))
 

@@ -81,6 +81,20 @@ def numbers_and_no_texts(machines, gpus, ps_tasks):
     return planned(machines, gpus, ps_tasks, sees=[gpu for _ in machines for gpu in range(gpus)])
 
 
+def last_digit(machines, gpus, ps_tasks):
+    return planned(machines, gpus, ps_tasks, sees=[str(gpu)[-1] for _ in machines for gpu in range(gpus)])
+
+
+def eight_cards(machines, gpus, ps_tasks):
+    return planned(machines, gpus, ps_tasks, sees=[str(gpu % 8) for _ in machines for gpu in range(gpus)])
+
+
+def several_cards_only(machines, gpus, ps_tasks):
+    if gpus == 1:
+        raise ValueError("no cluster for one card")
+    return planned(machines, gpus, ps_tasks)
+
+
 RIGHT = [by_machine, with_minus_one]
 WRONG = {
     one_ps_for_each_machine: "makes_a_ps_for_each_machine",
@@ -93,4 +107,7 @@ WRONG = {
     texts_by_gpu: "gives_a_gpu_twice",
     all_workers_on_the_first: "piles_up_the_workers",
     numbers_and_no_texts: "",
+    last_digit: "gives_a_gpu_twice",
+    eight_cards: "gives_a_gpu_twice",
+    several_cards_only: "",
 }
