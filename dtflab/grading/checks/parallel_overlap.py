@@ -112,11 +112,11 @@ def _reads(one: str, other: str, on_the_right: bool = False) -> Pair:
 
 
 def _reads_by_way(way: str, device: str) -> Pair:
-    """The second reads what reads the first."""
+    """The second reads the first by way of six others."""
 
     def build(make: _Maker) -> tuple[Operation, Operation]:
         first = make(device)
-        return first, make(device, make(way, make(way, first)))
+        return first, make(device, functools.reduce(lambda op, _: make(way, op), range(6), first))
 
     return Pair(build, "reads", by_way=True)
 

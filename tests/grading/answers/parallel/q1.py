@@ -106,6 +106,15 @@ def from_the_checks(first, second):
     return not case.link and not case.on_one_gpu
 
 
+def looks_four_levels_up(first, second):
+    def needs(op, other, levels):
+        return levels > 0 and any(one is other or needs(one, other, levels - 1) for one in sources(op))
+
+    if needs(first, second, 4) or needs(second, first, 4):
+        return False
+    return first.device != second.device or "CPU" in first.device
+
+
 RIGHT = [with_a_cache, forwards]
 WRONG = {
     always_in_parallel: "says_the_same_of_all",
@@ -117,4 +126,5 @@ WRONG = {
     only_the_first_input: "follows_one_input",
     runs_them: "opens_a_session",
     from_the_checks: "",
+    looks_four_levels_up: "",
 }
