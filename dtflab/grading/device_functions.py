@@ -19,7 +19,7 @@ from dtflab.grading.unaided import by_itself
 from dtflab.graph import dtypes
 from dtflab.graph.device_spec import DeviceName, DeviceSpec, parse
 from dtflab.graph.graph import Graph
-from dtflab.ops.arrays.functions import placeholder
+from dtflab.ops.arrays.functions import placeholder, placeholder_with_default
 from dtflab.ops.math.functions import add
 from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.initializers import zeros_initializer
@@ -134,7 +134,7 @@ def _asked(function: Any, variables: Sequence[Variable], ps_tasks: int, worker: 
         for i, one in enumerate(variables):
             value = get_variable(f"v{i}", one.shape, one.dtype, zeros_initializer(), use_resource=one.resource)
             add(value, value) if one.dtype == dtypes.float32 else None
-        add(placeholder(dtypes.float32, name="x"), 1.0)
+        add(placeholder(dtypes.float32, name="x"), placeholder_with_default(1.0, ()))  # both have a shape, as variables
     return asked
 
 

@@ -131,6 +131,19 @@ def no_number_has_more_than_8_bytes(ps_tasks, worker):
     return spread(lambda held: held.index(min(held)), weigh)(ps_tasks, worker)
 
 
+def whatever_has_a_shape(ps_tasks, worker):
+    held = [0] * ps_tasks
+
+    def choose(op):
+        if "shape" not in op.node_def.attr or op.type == "Placeholder":
+            return worker
+        task = held.index(min(held))
+        held[task] += size_of(op)
+        return f"/job:ps/task:{task}"
+
+    return choose
+
+
 RIGHT = [with_a_heap, by_difference]
 WRONG = {
     fullest: "state_made_again",
@@ -141,4 +154,5 @@ WRONG = {
     weighs_all_ops: "",
     no_number_has_more_than_8_bytes: "",
     largest_goes_to_the_last: "sets_large_ones_apart",
+    whatever_has_a_shape: "pins_everything",
 }
