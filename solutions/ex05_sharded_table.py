@@ -23,7 +23,7 @@ import dtflab as tf
 # | | |
 # | --- | --- |
 # | the block of row `id` | `block = id // block_rows` |
-# | the task that has it | `block % number of shards` |
+# | the shard that has it | `block % number of shards` |
 # | its row in that shard | `block // number of shards * block_rows + id % block_rows` |
 #
 # Three ops help you. First look: what does each one do? Predict, then run.
@@ -42,7 +42,7 @@ with tf.Session() as sess:
 # %% [markdown]
 # ## Your task
 #
-# Write `lookup(shards, ids, block_rows)`. `shards` is a list of variables, one per `ps` task, each on its own task;
+# Write `lookup(shards, ids, block_rows)`. `shards` is a list of variables, one per `ps` task, the tasks in any order;
 # `ids` is a tensor: a list of row numbers, some perhaps twice. How many there are may be known only in a step. It
 # returns a tensor: the rows of `ids`, in their order. No more than these rows may leave the parameter servers.
 

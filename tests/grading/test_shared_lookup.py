@@ -38,7 +38,7 @@ def one_by_one(shards, ids, block_rows):
     parts = []
     for i, shard in enumerate(shards):
         mine = tf.boolean_mask(row, tf.equal(task, i))
-        with tf.device(f"/job:ps/task:{i}"):
+        with tf.device(shard.device):
             parts.append(tf.nn.embedding_lookup(shard, mine))
     places = [tf.boolean_mask(tf.range(tf.size(ids)), tf.equal(task, i)) for i in range(len(shards))]
     return tf.gather(tf.concat(parts, 0), tf.invert_permutation(tf.concat(places, 0)))
