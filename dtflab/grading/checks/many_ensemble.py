@@ -87,6 +87,11 @@ def highest_probability(logits: Sequence[Any]) -> Any:
     return np.max([*map(softmax, logits)], axis=0).argmax(axis=1)
 
 
+def flatter(logits: Sequence[Any]) -> Any:
+    """The mean of probabilities that are nearer to each other."""
+    return mean_of_probabilities([0.7 * one for one in logits])
+
+
 def better_ones_count_more(made: Sequence[Member]) -> Combine:
     """The mean weighted with the accuracies of the three best."""
     weights = [one.result.accuracy for one in best_three(made)]
@@ -165,7 +170,7 @@ def _tells(made: Sequence[Member]) -> bool:
         return False
     right = classes_of(made, best_three, mean_of_probabilities)
     nearly: list[tuple[Choose, Combine]] = [(best_two, mean_of_probabilities), (best_four, mean_of_probabilities)]
-    nearly += [(best_three, highest_probability), (best_three, better_ones_count_more(made))]
+    nearly += [(best_three, highest_probability), (best_three, better_ones_count_more(made)), (best_three, flatter)]
     wrong = [np.sum(right != classes_of(made, *other)) for other in _OTHERS]
     return bool(min(wrong) > 3 and min(np.sum(right != classes_of(made, *other)) for other in nearly) > 2)
 

@@ -27,11 +27,16 @@ def gives_probabilities(results, images):
     return tf.add_n([tf.nn.softmax(net(images, one.hidden, one.container)) for one in best_of(results)])
 
 
+def flattens_them(results, images):
+    return asked(best_of(results), images, says=lambda logits: tf.nn.softmax(0.7 * logits))
+
+
 RIGHT: list = []
 WRONG = {
     takes_two: "takes_two_or_four",
     takes_the_last: "takes_the_first",
     multiplies_them: "adds_logits",
     adds_logarithms: "adds_logits",
+    flattens_them: "",
     gives_probabilities: "forgets_the_container",
 }
