@@ -86,7 +86,7 @@ def forever(step, most):
 
 BAD = {
     "nothing": (lambda step, most: None, "largest_batch returned None; expected: a whole number"),
-    "a division": (lambda step, most: min(most, 300), "largest_batch gave 100, and never called step"),
+    "a division": (lambda step, most: min(most, 300), "largest_batch gave 100 after 0 steps"),
     "as many as there are": (lambda step, most: most, "but that does not fit"),
     "one": (lambda step, most: 1, "but more would fit"),
     "too many": (lambda step, most: most + 1, "expected: a number from 0 to"),

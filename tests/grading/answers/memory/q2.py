@@ -66,6 +66,24 @@ def hides_everything(step, most):
     return halved(step, 0, most + 1, error=Exception)[0]
 
 
+def hides_while_it_halves(step, most):
+    """Doubles with the right `except`, then halves with one for all errors."""
+    n = 1
+    while n <= most and fits(step, n):
+        n *= 2
+    return halved(step, n // 2, min(n, most + 1), error=Exception)[0]
+
+
+def hides_errors_of_python(step, most):
+    return halved(step, 0, most + 1, error=(OOM, OSError, ValueError, TypeError))[0]
+
+
+def hides_lost_workers(step, most):
+    """Takes a step that others have ended, or that took too long, for one that does not fit."""
+    lost = (OOM, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
+    return halved(step, 0, most + 1, error=lost)[0]
+
+
 def a_float(step, most):
     return float(by_steps_that_halve(step, most))
 
@@ -101,6 +119,9 @@ WRONG = {
     smallest_that_fails: "off_by_one",
     one_is_taken_for_granted: "gives_one_at_least",
     hides_everything: "hides_errors",
+    hides_while_it_halves: "hides_errors",
+    hides_errors_of_python: "hides_errors",
+    hides_lost_workers: "hides_errors",
     a_float: "",
     most_is_never_tried: "off_by_one",
     remembers_what_fitted: "never_tries",
