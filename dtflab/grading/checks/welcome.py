@@ -42,7 +42,7 @@ _ASSIGNS = frozenset(("Assign", "AssignVariableOp"))
 MANY = 200  # steps: clients that take them at the same time meet; with few, one may end before the next begins
 LONGER = 0.002  # seconds, of a slow worker's step
 LOOK = 0.02  # of a client's first: clients that look for a value before they give one all find none
-LATE = 0.2  # before its first: who does not wait for the value that it gives finds none
+LATE = 1.0  # before its first: who does not wait for the value that it gives, but sleeps for a while, finds none
 _PS = "/job:ps/replica:0/task:0"
 # What a session says of another graph.
 _OTHER_GRAPH = ("graph is empty", "element of this graph", "from the same graph")

@@ -1,6 +1,7 @@
 """Answers to welcome/q1 by other authors: right ones in another style, and wrong ones with the hint that fits."""
 
 import threading
+import time
 
 import dtflab as tf
 
@@ -181,6 +182,41 @@ def a_counter_on_each_ps(workers, steps):
         return sum(sess.run(counters))
 
 
+def sleeps_until_it_should_be_there(workers, steps):
+    """Worker 0 gives the counter its first value; the others sleep, and hope."""
+
+    def work(client):
+        counter = make_counter()
+        add = tf.assign_add(counter, 1)
+        with tf.Session(client.target) as sess:
+            if client.index == 0:
+                sess.run(counter.initializer)
+            else:
+                time.sleep(0.6)
+            for _ in range(steps):
+                sess.run(add)
+
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default(), tf.Session(cluster.target) as sess:
+        counter = make_counter()
+        cluster.run(work)
+        return sess.run(counter)
+
+
+def worker_0_reads_after_a_while(workers, steps):
+    """The value that worker 0 sees, when it has added and slept."""
+
+    def work(client):
+        counter = make_counter()
+        adding(client, counter, steps)
+        time.sleep(0.6)
+        with tf.Session(client.target) as sess:
+            return sess.run(counter)
+
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default(), tf.Session(cluster.target) as sess:
+        sess.run(make_counter().initializer)
+        return cluster.run(work)[0]
+
+
 RIGHT = [with_own_threads, in_virtual_time, by_subtracting]
 WRONG = {
     adds_two_and_multiplies: "adds_another_number",
@@ -193,5 +229,7 @@ WRONG = {
     list_of_values: "returns_a_list",
     on_the_second_ps: "starts_several_ps",
     a_counter_on_each_ps: "starts_several_ps",
+    sleeps_until_it_should_be_there: "forgets_the_initializer",
+    worker_0_reads_after_a_while: "reads_too_early",
     lost_updates_and_the_product: "adds_in_several_ops",
 }
