@@ -34,8 +34,8 @@ with tf.Graph().as_default(), tf.Session() as sess:
 #
 # Write `batches_by_length(sentence, bounds, batch_size)`. `sentence` is a tensor of word numbers (`int32`, shape
 # `[None]`; no word has the number 0), `bounds` is a list such as `[4, 8]`: sentences of up to 4 words belong together,
-# those of 5 to 8 words, and those of 9 and more; of an empty list all sentences are of one kind. Return three things that
-# a session can run:
+# those of 5 to 8 words, and those of 9 and more. With an empty list all sentences are of one kind. Return three things
+# that a session can run:
 #
 # - `put` puts `sentence` into a queue. There is room for 100 sentences at least.
 # - `take` gives a batch, shape `[batch_size, words]`, of sentences **of one kind**, as wide as its longest one. It is
