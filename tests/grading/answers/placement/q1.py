@@ -131,7 +131,7 @@ def no_number_has_more_than_8_bytes(ps_tasks, worker):
     return spread(lambda held: held.index(min(held)), weigh)(ps_tasks, worker)
 
 
-def whatever_has_a_shape(ps_tasks, worker):
+def whatever_else_has_a_shape(ps_tasks, worker):
     held = [0] * ps_tasks
 
     def choose(op):
@@ -154,5 +154,5 @@ WRONG = {
     weighs_all_ops: "",
     no_number_has_more_than_8_bytes: "",
     largest_goes_to_the_last: "sets_large_ones_apart",
-    whatever_has_a_shape: "pins_everything",
+    whatever_else_has_a_shape: "pins_everything",
 }
