@@ -36,6 +36,7 @@ W0, W1 = "/job:worker/replica:0/task:0/device:", "/job:worker/replica:0/task:1/d
 CPU, GPU, GPU1, OTHER_CPU, OTHER_GPU = f"{W0}CPU:0", f"{W0}GPU:0", f"{W0}GPU:1", f"{W1}CPU:0", f"{W1}GPU:0"
 _SIZE, _LARGE = 200, 600  # of matrices; a large product takes longer than several others
 _ROUNDING_NS = 1000  # moments of a trace are rounded to some 256 ns; an op takes 30 µs or more
+_MOST_SAID = 6  # ops in a sentence
 
 
 class _Maker:
@@ -207,6 +208,8 @@ def _in_words(graph: Graph) -> str:
             waits = [other.name for one in (op, *(t.op for t in op.inputs)) for other in one.control_inputs]
             waits = [f"waits for {', '.join(dict.fromkeys(waits))}"] if waits else []
             sentences.append(f"{op.name} is on {op.device}" + "".join(f", {text}" for text in (*reads, *waits)))
+    if len(sentences) > _MOST_SAID:  # a long way: its beginning and its end
+        sentences[2:-2] = ["…"]
     return "; ".join(sentences)
 
 

@@ -56,5 +56,5 @@ WRONG = {
     gives_a_sum_of_absolute_values: "",
     takes_whatever_there_is: "takes_what_there_is",
     runs_the_library: "runs_the_library",
-    asks_the_checker: "runs_the_library",
+    asks_the_checker: "",
 }
