@@ -204,7 +204,7 @@ def test_a_step_that_nothing_is_known_to_block_may_wait_for_a_task_that_does_not
     assert [(paused.waiters[a.source].name, paused.waiters[a.target].name, a.what) for a in paused.arrows] == [
         ("client of worker:0", "worker:1", "perhaps its part of a step")
     ]
-    assert sentences(paused) == ["worker:1, for which others wait, does not answer: it is paused"]
+    assert sentences(paused) == ["worker:1, for which a step may wait, does not answer: it is paused"]
     blocked = waits_for([program(W0, [1]), Owed(1, W0, PS, "w"), Silent(W1, "it is paused")])
     assert [blocked.waiters[arrow.target].name for arrow in blocked.arrows] == ["ps:0"], "that is known"
 

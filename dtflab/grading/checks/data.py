@@ -7,6 +7,7 @@ own ConditionalAccumulator, in a session, and must give the same values without 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple
@@ -62,21 +63,20 @@ class Seen(NamedTuple):
         if self.written or self.carried or not self.calls:
             return False
         with rule(_shape(self.calls)) as other:
-            return _same(self.got, played((other.push, other.take), self.calls, _call))
+            return _same(self.got, played((other.push, other.take), self.calls, operator.call))
 
 
 def by_library(calls: Calls) -> list[Any]:
     """The answers of the library's accumulator, one for each take."""
     with rules.Library(_shape(calls)) as right:
-        return played((right.push, right.take), calls, _call)
-
-
-def _call(function: Callable[..., Any], *args: Any) -> Any:
-    return function(*args)
+        return played((right.push, right.take), calls, operator.call)
 
 
 def played(functions: tuple[Any, Any], calls: Calls, call_it: Callable[..., Any] = by_itself) -> list[Any]:
-    """The result of each take with a pair of functions (push, take). Wrong if one is another one later."""
+    """The result of each take with a pair of functions (push, take), called as `call_it` does.
+
+    Wrong if one is another one later.
+    """
     push, take = functions
     got, kept = [], []
     for call in calls:

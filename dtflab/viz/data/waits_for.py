@@ -21,6 +21,7 @@ from dtflab.runtime.standstill import Fact, InLine, Owed, Program, Reserving, Re
 from dtflab.viz.participants import client_label
 
 _STEP = re.compile(r"step (\d+)")
+_PERHAPS = "perhaps its part of a step"
 _END = re.compile(r"the end of thread '(.*)'")
 
 
@@ -257,7 +258,7 @@ class _Graph:
     def _add_perhaps(self, program: Program) -> None:
         """A step that nothing is known to block may have a part at a task that does not answer."""
         client = self._add_client(self._labels[program.handle], "at work on a step")
-        self.arrows += [Arrow(client, self._add_task(task), "perhaps its part of a step") for task in self._silent]
+        self.arrows += [Arrow(client, self._add_task(task), _PERHAPS) for task in self._silent]
 
     def _add_reserving(self, fact: Reserving) -> None:
         name = client_label(fact.holder)
@@ -301,7 +302,9 @@ def sentences(found: WaitsFor) -> list[str]:
             one, wait = (f"{ops[0].name} ({ops[0].about})", "waits") if len(ops) == 1 else (f"{len(ops)} ops", "wait")
             said.append(f"{one} {wait} for {waiter.name}, and no open session has an op that {_does(waiter)} it.")
         if waiter.kind == "task" and waiter.key in found.stuck and waiter.key not in after:
-            said.append(f"{waiter.name}, for which others wait, does not answer: {waiter.about}")
+            known = any(arrow.target == waiter.key and arrow.what != _PERHAPS for arrow in found.arrows)
+            who = "others wait" if known else "a step may wait"
+            said.append(f"{waiter.name}, for which {who}, does not answer: {waiter.about}")
     if not said and not found.waiters:
         return ["Nobody waits."]
     if not said and not found.proved and found.waiters.keys() - found.stuck:
