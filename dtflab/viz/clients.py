@@ -186,7 +186,9 @@ class _Drawing:
     def _draw_tasks(self, y: float, heights: Sequence[float]) -> Iterator[Markup]:
         for task, height in zip(self._tasks, heights, strict=True):
             one, x = party(task), self._task_left
-            yield tag("rect", x=x, y=y, width=self._task_width, height=height, rx=6, class_="task", data_key=f"at{y:g}")
+            head = y + 15
+            size = {"width": self._task_width, "height": height, "rx": 6}
+            yield tag("rect", x=x, y=y, **size, class_="task", data_key=_at(head))
             yield marks.badge(one, x + 10, y + 6)
             same = self._as_one if task in self._as_one else [task]
             at = x + 16 + marks.badge_width(one)
@@ -199,11 +201,11 @@ class _Drawing:
             yield tag("g", tag("title", ", ".join(party(each).label for each in same)), text)
             if guests:
                 yield tag("text", guests, x=self._width - 10, y=y + 19, class_="s11 soft end")
-            self._heads |= dict.fromkeys(same, y + 15)
+            self._heads |= dict.fromkeys(same, head)
             held = self._held(task)
             for i, thing in enumerate(held[:MOST_THINGS]):
-                top = y + _HEAD + i * _THING
-                yield tag("g", *self._thing(thing, top), data_key=f"at{top:g}")
+                drawn = [*self._thing(thing, y + _HEAD + i * _THING)]
+                yield tag("g", *drawn, data_key=_at(self._things[thing]))
             if len(held) > MOST_THINGS:
                 more = f"and {len(held) - MOST_THINGS} more"
                 yield tag("text", more, x=x + 14, y=y + _HEAD + MOST_THINGS * _THING + 17, class_="s11 soft")
@@ -253,11 +255,11 @@ class _Drawing:
         masters = [task for client, task in self._system.sessions if client in members]
         for head in dict.fromkeys(self._heads[task] for task in masters if task in self._heads):
             line = tag("path", d=_bend(start, (self._task_left, head)), class_="way session", stroke=GREY.line)
-            yield tag("g", line, data_of=f"by{y:g} at{head - 15:g}")
+            yield tag("g", line, data_of=f"by{y:g} {_at(head)}")
         for does, thing in dict.fromkeys((way.does, way.thing) for way in self._system.ways if way.client in members):
             if thing in self._things:
                 end = self._task_left + 14, self._things[thing]
-                of = f"by{y:g} at{end[1] - (_THING - 7) / 2:g} at{self._heads[thing.task] - 15:g}"
+                of = f"by{y:g} {_at(end[1])} {_at(self._heads[thing.task])}"
                 yield tag("g", *self._way(does, start, end), data_of=of)
 
     def _way(self, does: str, start: Point, end: Point) -> Iterator[Markup]:
@@ -268,6 +270,11 @@ class _Drawing:
             yield _head((end[0] + 1, end[1]), start[0])
         else:
             yield _head((start[0] + 1, start[1]), end[0])
+
+
+def _at(y: float) -> str:
+    """The key of the thing or task at which lines end at that height."""
+    return f"at{y:g}"
 
 
 def _badges(groups: Sequence[Sequence[str]]) -> list[str]:

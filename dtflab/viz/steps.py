@@ -1,4 +1,4 @@
-"""A step in hand, and what each of its sets did, as tables for a notebook. The data is in `runtime/steps.py`."""
+"""A step in hand as a picture with buttons, and what a set of it did as tables. The data is in `runtime/steps.py`."""
 
 from __future__ import annotations
 
