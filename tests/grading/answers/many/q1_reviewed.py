@@ -116,13 +116,39 @@ def first_hundred_validation_images(argv):
     return trained(argv, tried=100)
 
 
+def every_batch_twice(argv):
+    kept = []
+
+    def batch(digits):
+        kept[:] = kept[1:] or [digits.train.next_batch(32)] * 2
+        return kept[0]
+
+    return trained(argv, batch)
+
+
 def right_by_hand(argv):
     """Gradients, then a step by hand, as the review's right answer."""
     return trained(argv)
 
 
-RIGHT = [right_by_hand]
+def batches_in_order(argv):
+    """The training images from first to last, as they lie there."""
+    return trained(argv, lambda digits: digits.train.next_batch(32, shuffle=False))
+
+
+def batches_drawn_at_random(argv):
+    """Batches in which an image may be twice, or again."""
+
+    def batch(digits):
+        rows = np.random.choice(digits.train.num_examples, 32)
+        return digits.train.images[rows], digits.train.labels[rows]
+
+    return trained(argv, batch)
+
+
+RIGHT = [right_by_hand, batches_in_order, batches_drawn_at_random]
 WRONG = {
+    every_batch_twice: "repeats_one_batch",
     one_validation_image_of_32: "trains_on_other_images",
     one_test_image_of_32: "trains_on_other_images",
     one_validation_image_more: "other_batches",
