@@ -55,6 +55,10 @@ _KEPT = re.compile(
     r"CUDA_\w+|TF_\w+|DTFLAB_(GPUS?|GPU_MEMORY|HOST|WIRE|ISOLATED|(TIMEOUT|LIMIT)_\w+)"
 )
 _MORE = 5.0  # seconds for a question whose own are over: its answer is asked to stop, more than once
+_DEAF = (
+    f"{{}} was stopped: its process did not react for {MOST + _MORE:g} s. Look for a loop that does not end, in it or "
+    "in a thread that the file has started."
+)
 
 
 class Options(NamedTuple):
@@ -111,8 +115,8 @@ def written(code: Sequence[str], questions: Sequence[Question]) -> tuple[dict[st
     return answers, answer_cells.others(code, names.values())
 
 
-def _lost(question: Question, why: str, crashed: bool = False, broken: bool = False) -> Report:
-    results = [Result(check, False, why, crashed=crashed, broken=broken) for check in question.checks]
+def _lost(question: Question, why: str, stopped: bool = False, crashed: bool = False, broken: bool = False) -> Report:
+    results = [Result(c, False, why, stopped=stopped, crashed=crashed, broken=broken) for c in question.checks]
     return Report(question, results, "", "", next_step=why)
 
 
@@ -206,6 +210,8 @@ class _Work:
         self._left -= ended.seconds
         if ended.unwatched:
             self.unwatched = ended.error
+        if self.done and ended.error:
+            self.notes.append(f"Everything was judged, but its process did not end by itself. {ended.error}")
         if not self.done and not self.late:  # a question that was running at the end need not have taken the time
             self._blame(ended.error or "It ended the whole process.")
 
@@ -308,9 +314,9 @@ class _Work:
             self.skip.append(about)
             self.notes.append(f"Cell {about} was left out. {error}")
         elif event in ("judging", "hidden") and about not in self.reports:
-            question = self.questions[about]
-            message = f"{question.answer} ended the process that judged it. {error}"
-            self.reports[about] = _lost(question, message, crashed=True)
+            question, is_deaf = self.questions[about], error == isolation.DEAF
+            message = _DEAF if is_deaf else f"{{}} was being judged when its process ended. {error}"
+            self.reports[about] = _lost(question, message.format(question.answer), stopped=is_deaf, crashed=not is_deaf)
         else:
             self.notes.append(error)
 

@@ -17,7 +17,7 @@ from dtflab.grading.batch import SHIPPED, Graded
 from dtflab.grading.judge import NOT_TRIED, Report, Result
 from dtflab.grading.questions import Check, Mistake, Question
 
-ABSENT, ENDLESS, CRASHED, UNKNOWN = "no answer to judge", "never ends", "ends its process", "no known mistake"
+ABSENT, ENDLESS, CRASHED, UNKNOWN = "no answer to judge", "does not end in time", "ends its process", "no known mistake"
 _TEXTS = {
     ABSENT: "The cell of the answer failed, or nothing is written in it.",
     ENDLESS: "The answer was stopped after the time that it has.",

@@ -36,6 +36,7 @@ from dtflab.viz.drawing.units import memory_size
 
 _PERIOD = 0.1  # seconds between two looks at time, memory and processes
 _STOPPED = 10.0  # seconds without a look: this process was stopped (SIGSTOP, a laptop that sleeps)
+DEAF = "It could not be stopped."
 _MARK = "DTFLAB_ISOLATED"  # what it starts inherits it; a program inside of another has both marks
 _PYTHON = (sys.executable, "-I", "-S")
 _SET_DUMPABLE = 4
@@ -264,7 +265,7 @@ def _watched(
         if meter.look(looked, used):
             return f"Stopped after {limits.seconds:g} s: it did not come to an end."
         if late(meter.seconds):
-            return "It could not be stopped."
+            return DEAF
         if error := _too_much(found, limits):
             return error
     return ""

@@ -129,7 +129,7 @@ def test_what_was_wrong_is_told(graded):
     _, marks = graded
     first = {name: marks[name]["questions"][0]["checks"][0]["message"] for name in WORTHLESS}
     assert first["patches"].startswith("twice(") and "expected: " in first["patches"]
-    assert first["dies_when_asked"] == "twice ended the process that judged it. It ended the whole process."
+    assert first["dies_when_asked"] == "twice was being judged when its process ended. It ended the whole process."
     assert first["hangs_when_asked"] == "Stopped after 2 s: twice does not come to an end."
     assert "gave None; expected: " in first["reads_secrets"] and marks["reads_secrets"]["notes"] == []
     assert "There is no twice yet" in marks["deletes_the_question"]["questions"][0]["next_step"]

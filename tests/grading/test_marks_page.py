@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dtflab.grading import answer_cells, batch, report_pages as pages
+from dtflab.grading import answer_cells, batch, isolation, report_pages as pages
 from dtflab.grading.batch import SHIPPED, Graded
 from dtflab.grading.catalogue import find
 from dtflab.grading.class_figures import ABSENT, CRASHED, ENDLESS, UNKNOWN, Class, classes
@@ -92,7 +92,7 @@ def test_who_handed_in_no_answer_that_can_be_judged_is_counted_apart_and_the_tab
     files = [file("ada"), endless, gone, unwritten]
     page, table = html(files), text(files)
     assert "4 students, 1 with an answer that could be judged: 10.0 of 10 points on average" in page
-    others = [f"1 with an answer that {how}" for how in (CRASHED, ENDLESS)]
+    others = [f"1 with an answer that {how}" for how in sorted((CRASHED, ENDLESS))]
     assert f"The others: {', '.join(others)}, 1 without an answer." in page
     for name, how in (("bob", ENDLESS), ("cyd", CRASHED), ("dan", ABSENT)):
         assert f'<td class="remark">balance_by_bytes: {how}.</td>' in page
@@ -284,6 +284,40 @@ def test_a_picture_that_is_none_or_too_large_is_left_out():
     found["checks"][0]["picture"] = 3
     with pytest.raises(ValueError, match="no report on placement/q1"):
         pages.report_of(found, Q1)
+
+
+# -- processes that end ---------------------------------------------------------------------------------------
+
+
+def blamed(error):
+    """The file whose process ended like this while an answer was judged."""
+    work = batch._Work(Submission(Path("x"), "ada", "ex1", ""), [WRITTEN], [Q1], batch.Options())
+    work._now = ("judging", Q1.id, 0.0)
+    work._blame(error)
+    return work.graded(1.0)
+
+
+def test_an_answer_whose_process_does_not_react_is_not_said_to_have_ended_it():
+    deaf, crashed = blamed(isolation.DEAF), blamed("It crashed: signal SIGSEGV.")
+    assert [(r.stopped, r.crashed) for r in deaf.reports[0].results] == [(True, False)] * 5
+    assert [(r.stopped, r.crashed) for r in crashed.reports[0].results] == [(False, True)] * 5
+    reacts = "its process did not react for 25 s. Look for a loop that does not end, in it or in a thread"
+    assert f"balance_by_bytes was stopped: {reacts}" in deaf.reports[0].next_step
+    ended = "balance_by_bytes was being judged when its process ended. It crashed: signal SIGSEGV."
+    assert crashed.reports[0].next_step == ended and html([deaf, crashed]).count("does not end in time") >= 1
+
+
+def test_a_file_whose_process_goes_on_after_its_last_answer_has_a_note(monkeypatch):
+    """A program that stops its parent does that."""
+
+    def run(*_, heard, given, **__):
+        heard(json.dumps([json.loads(given)["token"], "end", None, None]))
+        return isolation.Ended("Stopped after 30 s: it did not come to an end.", "", 30.0)
+
+    monkeypatch.setattr(isolation, "run", run)
+    one = batch.grade(Submission(Path("x"), "ada", "ex1", ""), [WRITTEN], [], batch.Options())
+    ended = "Stopped after 30 s: it did not come to an end."
+    assert f"Everything was judged, but its process did not end by itself. {ended}" in one.notes
 
 
 # -- as shipped ----------------------------------------------------------------------------------------------
