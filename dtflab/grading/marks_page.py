@@ -169,7 +169,7 @@ def _mistake(made: Made, number: int) -> Markup:
     example = made.example
     whose = tag("a", "The whole report", href=f"#file-{number}")
     seen = example.result.message or example.report.next_step or "The check has no message."
-    parts = [tag("p", pages.with_code(seen)), *([tag("pre", example.code)] if example.code else []), tag("p", whose)]
+    parts = [tag("p", pages.with_code(seen)), *([_code(example.code)] if example.code else []), tag("p", whose)]
     where = f"One example: {made.question.answer} in the check “{example.result.check.title}”"
     shown = tag("details", tag("summary", where), *parts)
     cure = [tag("p", pages.with_code(made.cure))] if made.cure else []
@@ -239,14 +239,20 @@ def _answer(name: str, code: str) -> Iterator[Markup]:
         lines = len(code.splitlines())
         words = tag("summary", f"The cell of {name}: {plural(lines, 'line')}")
         is_open = "open" if lines <= _FOLDED else None
-        yield tag("details", words, tag("pre", code), class_="code", open=is_open)
+        yield tag("details", words, _code(code), class_="code", open=is_open)
+
+
+def _code(text: str) -> Markup:
+    """Code in which a line that is too long goes on below itself, further in."""
+    lines = text.splitlines(keepends=True)
+    return tag("pre", *(tag("span", line, style=f"--in:{len(line) - len(line.lstrip()) + 4}ch") for line in lines))
 
 
 def _own(one: Graded, common: Container[tuple[str, str]]) -> Iterator[Markup]:
     """The file's other code, folded: what kills a grader or spies stands there."""
     cells = [(n, cell) for n, cell in one.others.items() if (one.submission.assignment, cell) not in common]
     if cells:
-        shown = (part for number, cell in cells for part in (tag("div", f"cell {number}"), tag("pre", cell)))
+        shown = (part for number, cell in cells for part in (tag("div", f"cell {number}"), _code(cell)))
         words = f"{plural(len(cells), 'cell')} that few files have"
         yield tag("details", tag("summary", words), *shown, class_="printed")
 

@@ -6,7 +6,7 @@
 // MEDIA in the environment is what the reader's system asks for, as playwright's emulateMedia takes it; `moves` is then
 // what moves of itself, `faint` are lines that the page swallows, `unavailable` what can't be used, with the reason,
 // `broken` words of printed outputs that go on in the next line though they have room in one, and `over` are the pixels
-// by which it is wider than the window. `cards` says of each card that was shown for a hover whether it lay over that.
+// by which it is wider than the window; `boxes` has what scrolls in a box of its own, its width, and the box's. `cards` says of each card that was shown for a hover whether it lay over that.
 // STEPS are those of open_notebook.mjs in pictures, its audit, of the outputs or of {"audit": "PART"}, {"top": true}: put
 // into `tops` where the drawing begins in its picture, {"folds": true}: put into `folds` where the names of a timeline's
 // rows that fold stand, and {"width": 1920}: make the window that wide, and put into `wide` how large the pictures are
@@ -27,7 +27,7 @@ const browser = await chromium.launch({
 const context = await browser.newContext({ viewport: { width: 1280, height: 1000 }, offline: true });
 const page = await context.newPage();
 page.setDefaultTimeout(120_000);
-const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], saved: [], unavailable: [], broken: [], cards: [], tops: [], folds: [], sliders: [], axe: [], wide: {}, over: 0 };
+const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], saved: [], unavailable: [], broken: [], cards: [], tops: [], folds: [], sliders: [], axe: [], wide: {}, over: 0, boxes: [] };
 const media = JSON.parse(process.env.MEDIA ?? '{}');
 page.on('pageerror', error => report.noise.push(`uncaught: ${error.message}`));
 page.on('console', line => ['error', 'warning'].includes(line.type()) && report.noise.push(`console: ${line.text()}`));
@@ -50,6 +50,7 @@ try {
   report.sliders = await page.locator('.dtf-slider').evaluateAll(all => all.map(one => one.value));
   report.moves = await page.evaluate(moves);
   report.over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  report.boxes = await page.locator('.scroll').evaluateAll(all => all.map(one => [one.ariaLabel, one.scrollWidth, one.clientWidth]));
   if (expected) report.differ = await page.evaluate(compared, JSON.parse(readFileSync(expected, 'utf8')));
   for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ ...media, colorScheme });

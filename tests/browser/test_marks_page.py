@@ -61,3 +61,7 @@ def test_a_class_is_read_on_every_screen(page, width):
         {"on": ".mistake summary", "do": "press", "key": "Enter", "see": "The whole report", "shot": "example"},
     )
     assert report["axe"] == report["faint"] == [] and report["over"] <= 0
+    scrolled = {title for title, needs, room in report["boxes"] if needs > room}
+    pictures = {title for title, _, _ in report["boxes"] if title.startswith("Picture of")}
+    assert scrolled == (pictures if width == 390 else set())
+    assert {needs for title, needs, _ in report["boxes"] if title in pictures} == {700 if width == 390 else 800}

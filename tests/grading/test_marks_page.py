@@ -218,6 +218,12 @@ def test_next_to_a_report_stand_its_picture_and_its_code():
     assert table < picture < code < beside.index("</article>")
 
 
+def test_a_long_line_of_code_goes_on_further_in_than_it_begins():
+    (pre,) = re.findall(r"<pre>.*?</pre>", html([file("ada", code="def f(x):\n\n    return x < 3\n")]), re.DOTALL)
+    assert re.findall(r'style="--in:(\d+)ch">', pre) == ["4", "5", "8"], "its indentation, and four columns"
+    assert unescape(re.sub(r"<[^>]+>", "", pre)) == "def f(x):\n\n    return x < 3\n"
+
+
 class Links(HTMLParser):
     """The names of elements, the ids, and where links lead."""
 
