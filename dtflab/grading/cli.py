@@ -285,7 +285,7 @@ class _Progress:
 
 
 def _check_outputs(options: argparse.Namespace, submissions: Sequence[Submission]) -> None:
-    """Before the grading, which may take an hour: Misuse if a file can't be written. It is not made yet."""
+    """Before the grading, which may take an hour: Misuse if a file can't be written. Only its folder is made."""
     if options.resume and _journal(options) is None:
         raise Misuse("--resume needs the files of marks, next to which the journal is: name --csv, --json or --html")
     if options.gradebook is not None and importlib.util.find_spec("nbgrader") is None:
@@ -294,8 +294,10 @@ def _check_outputs(options: argparse.Namespace, submissions: Sequence[Submission
         raise Misuse("--otter-results is for one notebook, and names the results.json that `otter run` has written")
     for path in filter(None, (options.json, options.csv, options.html, _journal(options))):
         folder = path.absolute().parent
-        if not folder.is_dir():
-            raise Misuse(f"{path} can't be written: there is no folder {folder}. Make it first")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Misuse(f"{path} can't be written: no folder {folder} can be made: {error.strerror}") from None
         if path.is_dir():
             raise Misuse(f"{path} can't be written: it is a folder. Name a file in it")
         if not os.access(path if path.exists() else folder, os.W_OK):

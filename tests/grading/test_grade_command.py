@@ -49,8 +49,8 @@ MISUSES = {
     "no such part": (["a.py", "--questions", "part1=placement/q1"], "no file is called part1. There are: a"),
     "whose": (["a.py", "b.py", "--student", "ada"], "2 files were given"),
     "no folder for the sheet": (
-        ["a.py", "--questions=placement/q1", "--csv", "gone/m.csv"],
-        "gone/m.csv can't be written",
+        ["a.py", "--questions=placement/q1", "--csv", "empty/nobody.txt/m.csv"],
+        "nobody.txt can be made: File exists",
     ),
     "a folder for the page": (["a.py", "--questions=placement/q1", "--html", "empty"], "it is a folder"),
 }
@@ -117,7 +117,7 @@ def test_a_sheet_that_can_no_longer_be_written_costs_only_itself(marked, tmp_pat
         return write(path, *arguments, **options)
 
     monkeypatch.setattr(Path, "write_text", full)
-    files = [tmp_path / f"m.{kind}" for kind in ("json", "csv", "html")]
+    files = [tmp_path / "marks/new" / f"m.{kind}" for kind in ("json", "csv", "html")]  # the folder is made
     assert marked(tmp_path / "ada.py", "--json", files[0], "--csv", files[1], "--html", files[2]) == 1
     out, err = capsys.readouterr()
     assert err == f"dtflab grade: {files[1]} could not be written: No space left on device\n"
