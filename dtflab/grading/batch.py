@@ -55,10 +55,7 @@ _KEPT = re.compile(
     r"CUDA_\w+|TF_\w+|DTFLAB_(GPUS?|GPU_MEMORY|HOST|WIRE|ISOLATED|(TIMEOUT|LIMIT)_\w+)"
 )
 _MORE = 5.0  # seconds for a question whose own are over: its answer is asked to stop, more than once
-_DEAF = (
-    f"{{}} was stopped: its process did not react for {MOST + _MORE:g} s. Look for a loop that does not end, in it or "
-    "in a thread that the file has started."
-)
+_DEAF = f"{{}} was stopped: its process did not react for {MOST + _MORE:g} s. Look for an endless loop or thread."
 
 
 class Options(NamedTuple):

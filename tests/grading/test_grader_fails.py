@@ -71,7 +71,9 @@ def test_what_was_judged_counts_and_other_marks_are_as_they_were(graded):
     with (base / "marks.csv").open() as file:
         points = {row["student_id"]: row["score"] for row in csv.DictReader(file)}
     assert points == {"right": "3.0", "wrong": "0.0", "dies": "0.0"}
-    assert "twice was being judged when its process ended" in (base / "marks.json").read_text(), "that one did it itself"
+    assert "twice was being judged when its process ended" in (base / "marks.json").read_text(), (
+        "that one did it itself"
+    )
     assert "3 files, 2 could not be graded" in done.stdout
 
 

@@ -307,7 +307,7 @@ def test_an_answer_whose_process_does_not_react_is_not_said_to_have_ended_it():
     deaf, crashed = blamed(isolation.DEAF), blamed("It crashed: signal SIGSEGV.")
     assert [(r.stopped, r.crashed) for r in deaf.reports[0].results] == [(True, False)] * 5
     assert [(r.stopped, r.crashed) for r in crashed.reports[0].results] == [(False, True)] * 5
-    reacts = "its process did not react for 25 s. Look for a loop that does not end, in it or in a thread"
+    reacts = "its process did not react for 25 s. Look for an endless loop or thread."
     assert f"balance_by_bytes was stopped: {reacts}" in deaf.reports[0].next_step
     ended = "balance_by_bytes was being judged when its process ended. It crashed: signal SIGSEGV."
     assert crashed.reports[0].next_step == ended and html([deaf, crashed]).count("does not end in time") >= 1
