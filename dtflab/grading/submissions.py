@@ -82,9 +82,21 @@ def found(paths: Iterable[Path], exercises: Container[str] = ()) -> tuple[list[S
         if not path.is_dir():
             taken.append(_submission(path, path.parent, exercises))
             continue
-        for file in sorted(file for file in path.rglob("*") if _is_handed_in(file) and not _aside(file, path)):
-            taken.append(_submission(file, path, exercises)) if _is_one(file) else left.append(file)
+        inside = sorted(entry for entry in path.rglob("*") if not _aside(entry, path))
+        files = [entry for entry in inside if _is_handed_in(entry)]
+        ones = [file for file in files if _is_one(file)]
+        left += sorted({*files} - {*ones})
+        # Where no folder in it has a notebook, it is a student's own, or its students have no folders.
+        bare = _without_files(inside, files, path) if any(file.parent != path for file in ones) else []
+        taken += [_submission(entry, path, exercises) for entry in (*ones, *bare)]
     return taken, left
+
+
+def _without_files(inside: Sequence[Path], files: Sequence[Path], folder: Path) -> list[Path]:
+    """Links to folders, broken ones, and empty folders, of students who handed in nothing else."""
+    named = {file.relative_to(folder).parts[0] for file in files}
+    full = {entry.parent for entry in inside}
+    return [entry for entry in inside if entry not in full and entry.relative_to(folder).parts[0] not in named]
 
 
 def _is_handed_in(file: Path) -> bool:
@@ -96,10 +108,10 @@ def _no_file(path: Path) -> str:
     """Why nothing can be read from a path; empty for a file."""
     if path.is_file():
         return ""
+    if path.is_symlink() and (path.is_dir() or not path.exists()):
+        return f"There is no file at {os.readlink(path)}, to which it is a link. Hand in the file itself."
     if path.is_dir():
-        return f"It is a folder, although its name ends in {path.suffix}. Hand in the notebook that is in it."
-    if path.is_symlink() and not path.exists():
-        return f"It is a link to {os.readlink(path)}, which is not there. Hand in the file itself."
+        return "It is a folder, not a file. Hand in the notebook itself."
     return "It is not a file, but a pipe or a device. Hand in the file itself."
 
 
@@ -200,9 +212,7 @@ def cells(file: Path) -> list[str]:
     if no_file := _no_file(file):
         raise Unreadable(no_file)
     if _CONTROL.search(str(file)):
-        raise Unreadable(
-            "Its name has a line break or another control character in it. Rename it, and hand it in again."
-        )
+        raise Unreadable("Its name has a line break or control character in it. Rename it, and hand it in again.")
     if _kind(file) not in _SUFFIXES:
         raise Unreadable(f"It is not a notebook: its name ends in {file.suffix or 'nothing'!r}, not in .ipynb or .py.")
     if file.stat().st_size > _MOST:

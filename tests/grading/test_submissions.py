@@ -68,15 +68,49 @@ def test_what_is_no_file_has_a_row_that_says_why(odd):
             why[one.student] = str(error)
     assert why.pop("fay") == why.pop("link") == ["1"]
     assert why == {
-        "ada": f"It is a link to {odd.parent / 'gone.ipynb'}, which is not there. Hand in the file itself.",
-        "eve": "It is a link to eve.ipynb, which is not there. Hand in the file itself.",
+        "ada": f"There is no file at {odd.parent / 'gone.ipynb'}, to which it is a link. Hand in the file itself.",
+        "eve": "There is no file at eve.ipynb, to which it is a link. Hand in the file itself.",
         "bob": "It is not a file, but a pipe or a device. Hand in the file itself.",
         "gus": "It is not a file, but a pipe or a device. Hand in the file itself.",
         "zero": "It is not a file, but a pipe or a device. Hand in the file itself.",
-        "dan": "It is a folder, although its name ends in .ipynb. Hand in the notebook that is in it.",
-        "cy\\nd": "Its name has a line break or another control character in it. Rename it, and hand it in again.",
+        "dan": "It is a folder, not a file. Hand in the notebook itself.",
+        "cy\\nd": "Its name has a line break or control character in it. Rename it, and hand it in again.",
     }
     assert [file.name for file in left] == ["notes.txt"]
+
+
+def test_a_student_without_any_file_has_a_row_that_says_why(tmp_path):
+    for folder in ("ada/ex01", "bob", "cyd", "dan", "eve/ex01", "fay"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "ada/ex01/any.py").write_text("# %%\n1")
+    (tmp_path / "ada/data").symlink_to(tmp_path / "bob")
+    (tmp_path / "bob/ex01").symlink_to(tmp_path / "ada/ex01")
+    (tmp_path / "cyd/ex01").symlink_to("gone")
+    (tmp_path / "fay/notes.txt").write_text("x")
+    (tmp_path / "hal.py").write_text("# %%\n1")
+    (tmp_path / "gus").symlink_to("ada")
+    taken, left = found([tmp_path])
+    right = [one for one in taken if one.student in ("ada", "hal")]
+    assert len(right) == 2 and [file.name for file in left] == ["notes.txt"]
+    why = {}
+    for one in taken:
+        if one not in right:
+            with pytest.raises(Unreadable) as error:
+                cells(one.path)
+            why[one.student, one.assignment] = str(error.value)
+    assert why == {
+        (
+            "bob",
+            "ex01",
+        ): f"There is no file at {tmp_path / 'ada/ex01'}, to which it is a link. Hand in the file itself.",
+        ("cyd", "ex01"): "There is no file at gone, to which it is a link. Hand in the file itself.",
+        ("dan", tmp_path.name): "It is a folder, not a file. Hand in the notebook itself.",
+        ("eve", "ex01"): "It is a folder, not a file. Hand in the notebook itself.",
+        ("gus", tmp_path.name): "There is no file at ada, to which it is a link. Hand in the file itself.",
+    }
+    (tmp_path / "fay/figures").mkdir()
+    (tmp_path / "fay/ex02.py").write_text("# %%\n1")
+    assert len(found([tmp_path / "fay"])[0]) == 1, "a student's own folder has no students in it"
 
 
 def test_a_pipe_that_is_named_itself_has_a_row(odd):
