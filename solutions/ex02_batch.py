@@ -48,7 +48,7 @@ except tf.errors.ResourceExhaustedError as error:
 # `tf.errors.ResourceExhaustedError` if they don't fit. Return the largest number of examples that fits, from 0 to
 # `most`.
 #
-# - A step is expensive: for `most` = 1,000, 22 steps are enough.
+# - A step is expensive: for `most` = 1,000, run 22 steps at most, however many examples fit.
 # - A step may also fail for other reasons. Let such errors through.
 # - The next call may be about another model or card: of what fits there, this call says nothing.
 

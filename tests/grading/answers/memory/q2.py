@@ -1,6 +1,7 @@
 """Answers to memory/q2 by other authors: right ones in another style, and wrong ones with the hint that fits."""
 
 import bisect
+import random
 
 import dtflab as tf
 
@@ -107,6 +108,15 @@ def remembers_what_fitted(step, most):
     return _KNOWN[most]
 
 
+def at_random(step, most):
+    """Halves the numbers on average only."""
+    low, high = 0, most + 1
+    while high - low > 1:
+        middle = random.randint(low + 1, high - 1)
+        low, high = (middle, high) if fits(step, middle) else (low, middle)
+    return low
+
+
 def tries_twice(step, most):
     """A step that fails is tried once more, within the number of steps that are enough."""
     return bisect.bisect_left(range(1, most + 1), True, key=lambda n: not fits(step, n) and not fits(step, n))
@@ -125,5 +135,6 @@ WRONG = {
     a_float: "",
     most_is_never_tried: "off_by_one",
     remembers_what_fitted: "never_tries",
+    at_random: "tries_them_all",
     by_division: "gives_what_was_not_tried",
 }

@@ -58,7 +58,7 @@ def any_error_is_too_large_eighteenth(step, most):
 
 RIGHT = [bit_by_bit_eighteenth]
 WRONG = {
-    strides_rounded_down_eighteenth: "off_by_one",
+    strides_rounded_down_eighteenth: "gives_what_was_not_tried",
     one_always_fits_eighteenth: "gives_one_at_least",
     any_error_is_too_large_eighteenth: "hides_errors",
 }
