@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import heapq
+from random import Random
 
 import numpy as np
 import pytest
 
 import dtflab as tf
+from dtflab.grading.catalogue import find
+from dtflab.grading.checks import many_ensemble
 from tests.grading.answers import full_marks
 
 Q2 = "many/q2"
@@ -99,3 +102,19 @@ def test_a_largest_number_along_the_images_is_told_by_its_shape():
             return tf.argmax(tf.nn.softmax(images[:, :10]), axis=0)
 
     assert "For 200 images the classes have shape [10]; expected: [200]" in tf.grade("many/q2", ensemble).text
+
+
+def last_by_name(members):
+    return sorted(members, key=lambda one: one.result.container)[-3:]
+
+
+@pytest.mark.parametrize(
+    "choose, combine",
+    [(many_ensemble.best_three, many_ensemble.flatter), (last_by_name, many_ensemble.mean_of_probabilities)],
+)
+def test_a_way_that_no_mistake_explains_gets_no_hint_by_chance(choose, combine):
+    for seed in range(12):
+        made = many_ensemble.members(Random(seed))
+        devices = tuple(one.result.device for one in choose(made))
+        seen = many_ensemble.Seen(made, many_ensemble.classes_of(made, choose, combine), devices)
+        assert find(Q2).diagnosis(seen) is None, seed

@@ -6,6 +6,7 @@ they look at where it computes, and what it says of the validation images.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple
@@ -107,6 +108,10 @@ def last_three(members: Sequence[Member]) -> Sequence[Member]:
     return members[-3:]
 
 
+def last_by_name(members: Sequence[Member]) -> Sequence[Member]:
+    return sorted(members, key=lambda one: one.result)[-3:]
+
+
 def widest_three(members: Sequence[Member]) -> Sequence[Member]:
     return sorted(members, key=lambda one: one.result.hidden)[-3:]
 
@@ -140,13 +145,10 @@ def everyone(members: Sequence[Member]) -> Sequence[Member]:
 
 
 Choose = Callable[[Sequence[Member]], Sequence[Member]]
-_THREES = (first_three, last_three, best_three, worst_three, widest_three)
-_OTHERS: list[tuple[Choose, Combine]] = [
-    (best_three, sum_of_logits),
-    (best_three, most_votes),
-    (best_three, shares_of_images),
-    *((choose, mean_of_probabilities) for choose in (first_three, last_three, worst_three, widest_three, only_best)),
-    (everyone, mean_of_probabilities),
+_THREES = (first_three, last_three, last_by_name, best_three, worst_three, widest_three)
+_WAYS: list[tuple[Choose, Combine]] = [
+    *((choose, mean_of_probabilities) for choose in (*_THREES, only_best, best_two, best_four, everyone)),
+    *((best_three, combine) for combine in (sum_of_logits, most_votes, shares_of_images, highest_probability, flatter)),
 ]
 
 
@@ -165,14 +167,11 @@ def _some(random: Random, trained: Sequence[Member], count: int) -> list[Member]
 
 
 def _tells(made: Sequence[Member]) -> bool:
-    """Whether each wrong way to combine the nets says something else."""
+    """Whether each way to combine the nets says something else."""
     if len({frozenset(one.result.container for one in choose(made)) for choose in _THREES}) < len(_THREES):
         return False
-    right = classes_of(made, best_three, mean_of_probabilities)
-    nearly: list[tuple[Choose, Combine]] = [(best_two, mean_of_probabilities), (best_four, mean_of_probabilities)]
-    nearly += [(best_three, highest_probability), (best_three, better_ones_count_more(made)), (best_three, flatter)]
-    wrong = [np.sum(right != classes_of(made, *other)) for other in _OTHERS]
-    return bool(min(wrong) > 3 and min(np.sum(right != classes_of(made, *other)) for other in nearly) > 2)
+    said = [classes_of(made, *way) for way in (*_WAYS, (best_three, better_ones_count_more(made)))]
+    return all(np.sum(one != other) > 2 for one, other in itertools.combinations(said, 2))
 
 
 def _member(random: Random) -> Member:
