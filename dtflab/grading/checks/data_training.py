@@ -176,6 +176,10 @@ def run(answer: Any, random: Random, sync: bool, workers: int | None = None, com
             message = f"Expected: variables on the ps and the rest on each worker; but {strays[0]}."
             raise Wrong(message, seen._replace(strays=strays))
         _demand_one_chief(cluster, loss, seen)
+        every = (op for logits in loss.built.values() for op in logits.graph.get_operations())
+        updates = {op.name for op in every if op.type.startswith(("Apply", "ResourceApply"))}
+        if updates.isdisjoint(line.what for line in cluster.log().lines):
+            raise Wrong("No optimizer has updated the weights; expected: tf.train.GradientDescentOptimizer.", seen)
         return _looked_at(cluster, loss, rate, seen)
 
 

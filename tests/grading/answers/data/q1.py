@@ -56,6 +56,24 @@ def ever_slower(client, build_loss, rate, sync, steps):
     return descend(lambda _, count, workers: decay(rate, count, 1, 0.9), client, build_loss, rate, sync, steps)
 
 
+def updates_by_itself(client, build_loss, rate, sync, steps):
+    """Subtracts gradients by an op of its own where nobody waits, not by the optimizer's."""
+    if sync:
+        return work(client, build_loss, rate, sync, steps)
+    began = tf.sim.now()
+    with tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec, worker_device=client.device)):
+        loss, count = build_loss(), tf.train.get_or_create_global_step()
+        (weights,) = tf.trainable_variables()
+        (gradient,) = tf.gradients(loss, [weights])
+        with tf.control_dependencies([tf.assign_sub(weights, rate * gradient, use_locking=True)]):
+            step = tf.assign_add(count, 1, use_locking=True)
+    hooks = [tf.train.StopAtStepHook(last_step=steps)]
+    with tf.train.MonitoredTrainingSession(client.target, client.is_chief, hooks=hooks) as sess:
+        while not sess.should_stop():
+            sess.run(step)
+    return tf.sim.now() - began
+
+
 def makes_up_its_seconds(client, build_loss, rate, sync, steps):
     work(client, build_loss, rate, sync, steps)
     return 1e-6
@@ -83,6 +101,7 @@ WRONG = {
     at_twice_the_rate: "uses_another_rate",
     at_a_share_of_the_rate: "uses_another_rate",
     ever_slower: "",
+    updates_by_itself: "",
     makes_up_its_seconds: "measures_too_little",
     gives_a_tenth_of_its_seconds: "measures_too_little",
     tells_the_time: "tells_the_time",
