@@ -375,7 +375,7 @@ def test_the_chapter_is_short():
     assert limits in (ROOT / "docs" / "defense.md").read_text(), "docs/defense.md gives the same limits"
 
 
-@pytest.mark.parametrize("room, limit", [("", 92_950), ("ops", 28_200)])
+@pytest.mark.parametrize("room, limit", [("", 92_975), ("ops", 28_200)])
 def test_the_package_is_compact(room, limit):
     assert sum(map(house.code_lines, house.sources(PACKAGE / room))) < limit
 
