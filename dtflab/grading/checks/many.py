@@ -556,8 +556,8 @@ def trains_on_other_images(seen: Seen) -> bool:
 
 @q1.mistake()
 def repeats_one_batch(seen: Seen) -> bool:
-    """Steps have the batch of other steps, so the net was given fewer images. Take the next one in each turn of the loop,
-    digits.train.next_batch(32)."""
+    """Steps have the batch of other steps, so the net was given fewer images. Take the next one in each turn of the
+    loop, digits.train.next_batch(32)."""
     return seen.turns > 1
 
 

@@ -140,7 +140,7 @@ def batches_drawn_at_random(argv):
     """Batches in which an image may be twice, or again."""
 
     def batch(digits):
-        rows = np.random.choice(digits.train.num_examples, 32)
+        rows = np.random.default_rng().choice(digits.train.num_examples, 32)
         return digits.train.images[rows], digits.train.labels[rows]
 
     return trained(argv, batch)
