@@ -1,0 +1,78 @@
+"""Answers of a twentieth author to memory/q2: the largest batch that fits."""
+
+import math
+
+import dtflab as tf
+
+
+def _fits(step, n):
+    """True if a step with n examples finds enough memory."""
+    try:
+        step(n)
+    except tf.errors.ResourceExhaustedError:
+        return False
+    return True
+
+
+def fibonacci_search_twentieth(step, most):
+    """Search an interval whose length is a Fibonacci number; what lies above `most` counts as too large, unrun."""
+    shorter, length = 1, 1
+    while length <= most:
+        shorter, length = length, shorter + length
+    # From here on: `base` fits, `base + length` does not; `shorter` is the Fibonacci number before `length`.
+    base = 0
+    while length > 1:
+        middle = base + length - shorter
+        if middle <= most and _fits(step, middle):
+            base = middle
+            shorter, length = length - shorter, shorter
+        else:
+            shorter, length = 2 * shorter - length, length - shorter
+    return base
+
+
+def doubles_past_most_twentieth(step, most):
+    """Double the batch until it fails, then halve the gap."""
+    good, bad = 0, 1
+    while bad <= most and _fits(step, bad):
+        good, bad = bad, 2 * bad
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if _fits(step, middle):
+            good = middle
+        else:
+            bad = middle
+    return good
+
+
+def remembers_steps_twentieth(step, most, known={}):  # noqa: B006
+    """Halve the range, and never run a step of the same size twice, because a step is expensive."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if middle not in known:
+            known[middle] = _fits(step, middle)
+        if known[middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def coarse_then_fine_twentieth(step, most):
+    """Go up in strides of the square root of `most`, then one by one from the last stride that fits."""
+    stride = max(1, math.isqrt(most))
+    n = 0
+    while n + stride <= most and _fits(step, n + stride):
+        n += stride
+    while n + 1 <= most and _fits(step, n + 1):
+        n += 1
+    return n
+
+
+RIGHT = [fibonacci_search_twentieth]
+WRONG = {
+    doubles_past_most_twentieth: "halves up to the power of two above most: runs and returns batches larger than most",
+    remembers_steps_twentieth: "keeps what fits in a default argument, so the next call believes it of another model",
+    coarse_then_fine_twentieth: "needs up to twice the square root of most steps, about 60 for 1,000",
+}
