@@ -544,7 +544,14 @@ def _shares(seen: Seen) -> list[float]:
 @q1.mistake()
 def tries_too_early(seen: Seen) -> bool:
     """The net was tried out before it was trained. Run the share of right answers after the last step."""
-    return not seen.runs and seen.validation is not None and seen.value < min(0.3, seen.validation - 0.2)
+    return not seen.runs and seen.validation is not None and 0 < seen.value < min(0.3, seen.validation - 0.2)
+
+
+@q1.mistake()
+def updates_no_metric(seen: Seen) -> bool:
+    """Nothing was counted: the share is 0, and the net knows many images. tf.metrics.accuracy makes a value and an op
+    that updates it; run that op with the images, or take tf.reduce_mean of the right answers."""
+    return not seen.runs and seen.value == 0 and (seen.validation or 0) > 0.2
 
 
 @q1.mistake()

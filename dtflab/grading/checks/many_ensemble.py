@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from random import Random
 from typing import Any, NamedTuple
 
@@ -60,6 +61,7 @@ class Member(NamedTuple):
         return self._replace(result=self.result._replace(container=f"net{number + 3}", device=device))
 
 
+Choose = Callable[[Sequence[Member]], Sequence[Member]]
 Combine = Callable[[Sequence[Any]], Any]
 
 
@@ -108,43 +110,21 @@ def last_three(members: Sequence[Member]) -> Sequence[Member]:
     return members[-3:]
 
 
-def last_by_name(members: Sequence[Member]) -> Sequence[Member]:
-    return sorted(members, key=lambda one: one.result)[-3:]
-
-
-def widest_three(members: Sequence[Member]) -> Sequence[Member]:
-    return sorted(members, key=lambda one: one.result.hidden)[-3:]
-
-
-def best_two(members: Sequence[Member]) -> Sequence[Member]:
-    return best_three(members)[-2:]
-
-
-def best_four(members: Sequence[Member]) -> Sequence[Member]:
-    return sorted(members, key=lambda one: one.result.accuracy)[-4:]
-
-
 def first_three(members: Sequence[Member]) -> Sequence[Member]:
     return members[:3]
-
-
-def best_three(members: Sequence[Member]) -> Sequence[Member]:
-    return sorted(members, key=lambda one: one.result.accuracy)[-3:]
-
-
-def worst_three(members: Sequence[Member]) -> Sequence[Member]:
-    return sorted(members, key=lambda one: one.result.accuracy)[:3]
-
-
-def only_best(members: Sequence[Member]) -> Sequence[Member]:
-    return best_three(members)[-1:]
 
 
 def everyone(members: Sequence[Member]) -> Sequence[Member]:
     return members
 
 
-Choose = Callable[[Sequence[Member]], Sequence[Member]]
+def _last(count: int, name: str = "result.accuracy") -> Choose:
+    """Choose that many nets with the largest values; the smallest, if the count is negative."""
+    return lambda members: sorted(members, key=attrgetter(name), reverse=count < 0)[-abs(count) :]
+
+
+last_by_name, widest_three = _last(3, "result"), _last(3, "result.hidden")
+only_best, best_two, best_three, best_four, worst_three = map(_last, (1, 2, 3, 4, -3))
 _THREES = (first_three, last_three, last_by_name, best_three, worst_three, widest_three)
 _WAYS: list[tuple[Choose, Combine]] = [
     *((choose, mean_of_probabilities) for choose in (*_THREES, only_best, best_two, best_four, everyone)),
@@ -264,8 +244,18 @@ def _traced(on: Stage, classes: Tensor, feed: Any, seen: Seen) -> Seen:
     except errors.FailedPreconditionError as error:
         message = f"A variable is not there: {str(error.message).splitlines()[0]}"
         raise Wrong(message, seen._replace(uninitialized=True)) from None
-    where = [node.device for graph in trace.partition_graphs for node in graph.node if node.op == "MatMul"]
+    products = (op for op in on.graph.get_operations() if op.type == "MatMul")
+    names = {op.name for op in products if any(map(_is_weight, op.inputs))}
+    where = [node.device for graph in trace.partition_graphs for node in graph.node if node.name in names]
     return seen._replace(classes=value, devices=tuple(sorted(set(where))))
+
+
+def _is_weight(tensor: Tensor) -> bool:
+    """Whether a factor is a variable, perhaps in another shape. (A mean of three nets may be a product, too.)"""
+    op = tensor.op
+    while op.inputs and op.type != "MatMul":
+        op = op.inputs[0].op
+    return op.type in VARIABLE_OPS
 
 
 def _text(name: Any) -> str:
@@ -386,6 +376,13 @@ def adds_up_along_the_images(seen: Seen) -> bool:
 def takes_the_first(seen: Seen) -> bool:
     """These are three that stand together in the list, which is in no order. Sort it by accuracy."""
     return len(seen.members) > 3 and (seen.says(first_three) or seen.says(last_three))
+
+
+@q2.mistake()
+def sorts_by_name(seen: Seen) -> bool:
+    """These three come last by the name of their container, by which sorted() compares results that it gets without a
+    key. Sort by accuracy: key=lambda one: one.accuracy."""
+    return len(seen.members) > 3 and seen.says(last_by_name)
 
 
 @q2.mistake()

@@ -58,6 +58,6 @@ def container_of_the_answer_eighteenth(results, images):
 RIGHT = [sum_of_the_three_largest_eighteenth]
 WRONG = {
     the_surest_wins_eighteenth: "believes_the_surest",
-    sorted_as_they_are_eighteenth: "",
+    sorted_as_they_are_eighteenth: "sorts_by_name",
     container_of_the_answer_eighteenth: "forgets_the_container",
 }

@@ -81,7 +81,7 @@ def done_at_once_twentieth(ops):
 
 RIGHT = [matrix_of_edges_twentieth]
 WRONG = {
-    one_per_op_twentieth: "lowers a counter once per op, not once per edge: what reads an op twice is never ready",
-    first_source_twentieth: "puts an op after its first source that is done, not after the last one",
-    done_at_once_twentieth: "counts an op as done while the same set is still being made, so its readers join that set",
+    one_per_op_twentieth: "loses_ops",
+    first_source_twentieth: "takes_the_first_source",
+    done_at_once_twentieth: "counts_down_too_early",
 }

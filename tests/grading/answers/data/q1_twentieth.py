@@ -93,7 +93,7 @@ def everybody_is_chief_twentieth(client, build_loss, rate, sync, steps):
 
 RIGHT = [looping_on_the_step_twentieth]
 WRONG = {
-    all_tasks_give_twentieth: "it counts the ps, too: a step needs one gradient more than there are workers",
-    shared_out_steps_twentieth: "with sync, a step is the mean of all workers' gradients, and steps of them were asked",
-    everybody_is_chief_twentieth: "is_chief is True by default, so every worker initializes the variables anew",
+    all_tasks_give_twentieth: "takes_more_than_there_are",
+    shared_out_steps_twentieth: "counts_gradients",
+    everybody_is_chief_twentieth: "initializes_in_each",
 }

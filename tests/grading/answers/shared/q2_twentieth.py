@@ -10,7 +10,7 @@ def _where_it_is(ids, count, block_rows):
 
 
 def undo_the_permutation_twentieth(shards, ids, block_rows):
-    """Gather beside each shard, put all one after the other, and undo the order with the inverse permutation."""
+    """Gather next to each shard, put all one after the other, and undo the order with the inverse permutation."""
     which, row = _where_it_is(ids, len(shards), block_rows)
     places, parts = [], []
     for number, shard in enumerate(shards):
@@ -66,7 +66,7 @@ def each_row_once_twentieth(shards, ids, block_rows):
 
 RIGHT = [undo_the_permutation_twentieth]
 WRONG = {
-    task_by_list_position_twentieth: "shard i need not be on task i: then a whole shard is sent to another task",
-    every_shard_answers_all_twentieth: "each shard sends a row for every id, also for those that others have",
-    each_row_once_twentieth: "the index of tf.unique is thrown away: an id that comes twice has only one row",
+    task_by_list_position_twentieth: "sends_whole_shards",
+    every_shard_answers_all_twentieth: "asks_everyone",
+    each_row_once_twentieth: "gives_each_row_once",
 }

@@ -97,7 +97,7 @@ def one_door_for_all_twentieth(workers, steps):
 
 RIGHT = [last_worker_begins_twentieth]
 WRONG = {
-    everybody_begins_twentieth: "each worker sets the counter back to 0, also when others have added already",
-    all_three_ops_on_the_ps_twentieth: "on the ps, too, another worker can write between the reading and the writing",
-    one_door_for_all_twentieth: "all workers ask one server, the cluster's, instead of each its own",
+    everybody_begins_twentieth: "initializes_in_each",
+    all_three_ops_on_the_ps_twentieth: "adds_in_several_ops",
+    one_door_for_all_twentieth: "asks_one_server",
 }

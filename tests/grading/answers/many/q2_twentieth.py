@@ -57,7 +57,7 @@ def variables_only_twentieth(results, images):
 
 RIGHT = [weighted_thirds_twentieth]
 WRONG = {
-    sorted_as_tuples_twentieth: "results sort by their container, their first field, so the three last names are asked",
-    most_certain_twentieth: "the maximum of the nets' probabilities decides, not their mean",
-    variables_only_twentieth: "only the variables are on a net's device: the weights travel, and one task computes all",
+    sorted_as_tuples_twentieth: "sorts_by_name",
+    most_certain_twentieth: "believes_the_surest",
+    variables_only_twentieth: "computes_in_one_place",
 }

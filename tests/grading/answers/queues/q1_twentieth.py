@@ -71,7 +71,7 @@ def first_that_is_not_empty_twentieth(sentence, bounds, batch_size):
 
 RIGHT = [case_and_top_k_twentieth]
 WRONG = {
-    bound_belongs_above_twentieth: "a sentence of exactly 4 words goes to those of 5 to 8 words",
-    only_whole_batches_twentieth: "after close the sentences that don't fill a batch are never given out",
-    first_that_is_not_empty_twentieth: "take waits for the first kind that has any sentence, though a later has enough",
+    bound_belongs_above_twentieth: "bound_off_by_one",
+    only_whole_batches_twentieth: "loses_the_rest",
+    first_that_is_not_empty_twentieth: "takes_from_one_queue_only",
 }

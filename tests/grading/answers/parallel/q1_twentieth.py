@@ -50,7 +50,7 @@ def nothing_in_common_twentieth(first, second):
 
 RIGHT = [cut_out_twentieth]
 WRONG = {
-    one_direction_twentieth: "asks only if the second op needs the first, not the other way round",
-    short_device_twentieth: "takes GPU 0 of one task and GPU 0 of another for the same device",
-    nothing_in_common_twentieth: "forbids ops that need a common op to overlap, though neither needs the other",
+    one_direction_twentieth: "looks_in_one_direction",
+    short_device_twentieth: "takes_gpus_of_two_tasks_for_one",
+    nothing_in_common_twentieth: "keeps_siblings_apart",
 }

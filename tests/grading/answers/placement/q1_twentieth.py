@@ -85,7 +85,7 @@ def last_size_twentieth(ps_tasks, worker):
 
 RIGHT = [generator_twentieth]
 WRONG = {
-    size_of_handle_twentieth: "takes the type of a resource variable's handle, of 0 bytes, for that of its value",
-    has_a_shape_twentieth: "places placeholders on parameter servers too, as they also have an attribute shape",
-    last_size_twentieth: "remembers the bytes of a task's last variable instead of the sum of all that it holds",
+    size_of_handle_twentieth: "measures_the_handle",
+    has_a_shape_twentieth: "pins_everything",
+    last_size_twentieth: "forgets_what_lay_there",
 }

@@ -72,7 +72,7 @@ def coarse_then_fine_twentieth(step, most):
 
 RIGHT = [fibonacci_search_twentieth]
 WRONG = {
-    doubles_past_most_twentieth: "halves up to the power of two above most: runs and returns batches larger than most",
-    remembers_steps_twentieth: "keeps what fits in a default argument, so the next call believes it of another model",
-    coarse_then_fine_twentieth: "needs up to twice the square root of most steps, about 60 for 1,000",
+    doubles_past_most_twentieth: "goes_beyond_most",
+    remembers_steps_twentieth: "gives_one_at_least gives_what_was_not_tried never_tries",
+    coarse_then_fine_twentieth: "tries_them_all",
 }

@@ -53,8 +53,7 @@ def dealt_out_twentieth(machines, gpus, ps_tasks):
 
 RIGHT = [counted_ports_twentieth]
 WRONG = {
-    ports_of_each_job_twentieth: "a ps and a worker get the same port of a machine: both jobs count from 2222",
-    filled_up_twentieth: "four ps on three machines are 2, 2 and 0: the last machine has two fewer than the others",
-    dealt_out_twentieth: "with two machines of two GPUs each, both workers of a machine see the same GPU, and none "
-    "sees the other one",
+    ports_of_each_job_twentieth: "takes_a_port_twice",
+    filled_up_twentieth: "fills_machines_up",
+    dealt_out_twentieth: "gives_a_gpu_twice",
 }

@@ -18,7 +18,12 @@ def _options(argv):
     """The six options of the command line."""
     parser = argparse.ArgumentParser()
     for name, kind in [
-        ("server", str), ("device", str), ("container", str), ("hidden", int), ("rate", float), ("steps", int),
+        ("server", str),
+        ("device", str),
+        ("container", str),
+        ("hidden", int),
+        ("rate", float),
+        ("steps", int),
     ]:
         parser.add_argument(f"--{name}", type=kind, required=True)
     return parser.parse_args(argv)
@@ -31,9 +36,7 @@ def batches_in_the_graph_twentieth(argv):
     with tf.Graph().as_default(), tf.container(options.container), tf.device(options.device):
         counter = tf.train.get_or_create_global_step()
         rows = tf.floormod(tf.cast(counter, tf.int32) * 32 + tf.range(32), len(digits.train.images))
-        images = tf.placeholder_with_default(
-            tf.gather(tf.constant(digits.train.images, tf.float32), rows), [None, 64]
-        )
+        images = tf.placeholder_with_default(tf.gather(tf.constant(digits.train.images, tf.float32), rows), [None, 64])
         labels = tf.placeholder_with_default(tf.gather(tf.constant(digits.train.labels, tf.int64), rows), [None])
         logits = _net(images, options.hidden, options.container)
         loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
@@ -64,7 +67,7 @@ def step_outside_twentieth(argv):
         with tf.Session(options.server) as sess:
             sess.run(tf.global_variables_initializer())
             for _ in range(options.steps):
-                rows = np.random.choice(len(digits.train.images), 32, replace=False)
+                rows = np.random.default_rng().choice(len(digits.train.images), 32, replace=False)
                 sess.run(step, {images: digits.train.images[rows], labels: digits.train.labels[rows]})
             return float(sess.run(right, {images: digits.validation.images, labels: digits.validation.labels}))
 
@@ -102,16 +105,14 @@ def stale_metric_twentieth(argv):
         with tf.Session(options.server) as sess:
             sess.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
             for _ in range(options.steps):
-                rows = np.random.randint(len(digits.train.images), size=32)
+                rows = np.random.default_rng().integers(len(digits.train.images), size=32)
                 sess.run(step, {images: digits.train.images[rows], labels: digits.train.labels[rows]})
-            return float(
-                sess.run(accuracy, {images: digits.validation.images, labels: digits.validation.labels})
-            )
+            return float(sess.run(accuracy, {images: digits.validation.images, labels: digits.validation.labels}))
 
 
 RIGHT = [batches_in_the_graph_twentieth]
 WRONG = {
-    step_outside_twentieth: "the global step is not in the container, so programs on one task share it",
-    once_through_twentieth: "after 37 batches the images are used up: later steps get short or empty batches",
-    stale_metric_twentieth: "the update of the metric never runs, so the share is 0 whatever the net has learned",
+    step_outside_twentieth: "default_container",
+    once_through_twentieth: "other_batches",
+    stale_metric_twentieth: "updates_no_metric",
 }
