@@ -304,8 +304,8 @@ def _demand_own_steps(seen: Seen) -> None:
     for worker in range(seen.workers):
         times = max((one.times for one in seen.adding if one.worker == worker), default=0)
         if times != seen.steps:
-            ran = f"the server of worker {worker} ran {plural(times, 'step')} that change the counter"
-            raise Wrong(f"In {seen}, {ran}; each worker should add {seen.steps} times.", seen)
+            changed = f"the server of worker {worker} changed the counter in {plural(times, 'step')}"
+            raise Wrong(f"In {seen}, {changed}; each worker should add {seen.steps} times.", seen)
     for one in seen.adding:
         if one.of_another:
             asked = f"the client of worker {_worker(one.client)} asked the server of worker {one.worker}"
@@ -355,6 +355,9 @@ def all_add(answer: Any, random: Random) -> None:
     workers = random.randint(3, 4)
     for steps in (MANY, 5 * MANY):
         _demand_adds(seen := _run(answer, workers, steps))
+        if len(servers := {one.worker for one in seen.adding}) == 1:
+            one = f"only the server of worker {min(servers)} changed the counter"
+            raise Wrong(f"In {seen}, {one}; expected: each worker's own.", seen)
         if not seen.took_turns:
             return
     raise Wrong(f"In {seen}, no client began before another one had ended; all should add at the same time.", seen)
