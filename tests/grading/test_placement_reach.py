@@ -92,3 +92,10 @@ def test_what_is_wrong_is_told(name):
     wrong, message = BAD[name]
     score = tf.grade(Q4, wrong)
     assert score < 10 and message in score.text, score.text
+
+
+def test_each_wrong_prediction_gets_its_own_hint():
+    """Of two of them, the check of the one has no hint of the other."""
+    results = tf.grade(Q4, lambda h, d: answer(h, d, sent_to=list(d), updated_on=d[-1])).reports[0].results
+    hints = {one.check.name: one.mistake for one in results}
+    assert hints["updated"] == "updates_elsewhere" and hints["sent"] == hints["edges"] == "counts_the_ops"

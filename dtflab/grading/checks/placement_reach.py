@@ -17,6 +17,7 @@ from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import VARIABLE_OPS, shown
 from dtflab.grading.questions import Wrong, from_toml
 from dtflab.grading.unaided import by_itself, opens_a_session
+from dtflab.graph.device_spec import label
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.ops.variables.functions import global_variables_initializer
@@ -211,6 +212,7 @@ def _demand_names(said: Sequence[Any], known: Sequence[str]) -> None:
 
 
 def _demand_update(seen: Seen) -> None:
+    seen = seen._replace(said=seen.sent)  # what is said of the sends explains nothing here
     if seen.show_it < len(seen.devices):
         observed = f"After `update` has run twice, {seen.show_it} of {len(seen.devices)} doubles are 2.0 more each time"
         raise Wrong(f"{observed}; expected: all, since one variable is 1.0 more.", seen)
@@ -224,14 +226,15 @@ def _demand_update(seen: Seen) -> None:
 def _demand_sent(seen: Seen) -> None:
     if list(seen.said) != list(seen.sent):
         raise Wrong(
-            f"The variable is on {seen.home}; ops on {', '.join(seen.devices)} read it. You say that its value is sent "
-            f"to {_listed(seen.said)}. The step sent it to {_listed(seen.sent)}.",
-            seen,
+            f"The variable is on {label(seen.home)}; ops on {_listed(seen.devices)} read it. You say that its value is "
+            f"sent to {_listed(seen.said)}. The step sent it to {_listed(seen.sent)}.",
+            seen._replace(updated_on=seen.update_is_on),
         )
 
 
 def _listed(devices: Sequence[str]) -> str:
-    return ", ".join(f"{device} ({n} times)" if n > 1 else device for device, n in Counter(devices).items()) or "nobody"
+    times = Counter(label(device) for device in devices)
+    return ", ".join(f"{device} ({n} times)" if n > 1 else device for device, n in times.items()) or "nobody"
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
@@ -324,8 +327,8 @@ def updates_at_home(seen: Seen) -> bool:
 
 @q4.mistake()
 def counts_the_ops(seen: Seen) -> bool:
-    """You count the ops that read. The value is sent once to each device, in a step; all ops there share it."""
-    return seen.wrong_prediction and sorted(seen.elsewhere) == list(seen.said)
+    """You count the ops that read. The value is sent once to each other device, in a step; all ops there share it."""
+    return seen.wrong_prediction and list(seen.said) in (sorted(seen.elsewhere), sorted(seen.devices))
 
 
 @q4.mistake()
