@@ -43,7 +43,7 @@ with tf.Graph().as_default(), tf.Session() as sess:
 #
 # - `push(gradient, local_step)` brings a gradient, a NumPy array, that was computed from the variables of step
 #   `local_step`. The accumulator counts its own steps from 0. A gradient of an earlier step is *stale* and is dropped;
-#   one of the same or a later step is kept.
+#   one of the same or a later step is kept. The array stays as it is: the worker may still read it.
 # - `take(required)` returns `None` if fewer than `required` gradients are kept. (TensorFlow's would wait.) Otherwise it
 #   returns the mean of **all** that are kept, forgets them, and counts one step.
 #

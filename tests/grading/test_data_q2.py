@@ -121,3 +121,31 @@ def test_a_gradient_of_the_same_step_that_is_dropped_is_not_called_lost_in_a_tak
 def test_zero_in_the_place_of_none_is_not_called_another_accumulators():
     text = tf.grade("data/q2", lambda: (lambda gradient, local_step: None, lambda required: 0)).text
     assert "take(1) of another gave 0" in text and "Hint" not in text
+
+
+def test_a_gradient_that_is_changed_costs_its_own_check():
+    """Its means are right: only the arrays of the workers are spoilt."""
+
+    def accumulator():
+        kept, step = [], 0
+
+        def push(gradient, local_step):
+            if local_step >= step:
+                kept.append(gradient)
+
+        def take(required):
+            nonlocal step
+            if len(kept) < required:
+                return None
+            total, count = kept[0], len(kept)
+            for other in kept[1:]:
+                total += other
+            kept.clear()
+            step += 1
+            return total / count
+
+        return push, take
+
+    score = tf.grade("data/q2", accumulator)
+    assert score == 9 and "A gradient that was pushed has other numbers afterwards." in score.text, score.text
+    assert score.text.count("writes into the array") == 1
