@@ -37,8 +37,8 @@ with tf.Cluster(addresses, gpus=2, visible_devices={"ps": [""], "worker": ["1", 
 # - a dict of addresses: `{"ps": [...], "worker": [...]}`. There is one `worker` for each GPU, on its machine, and there
 #   are `ps_tasks` tasks of the job `ps`, spread over the machines (none has two more than another). An address is
 #   `machine:port`, with any port that no other task on that machine has;
-# - a dict with a string for each task, the `CUDA_VISIBLE_DEVICES` of its process: each worker sees one GPU, which no
-#   other task sees; a `ps` sees none.
+# - a dict of the same form, with a string in place of each address, the `CUDA_VISIBLE_DEVICES` of that process: each
+#   worker sees one GPU, which no other task sees; a `ps` sees none.
 
 
 # %%

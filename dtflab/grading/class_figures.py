@@ -19,7 +19,7 @@ from dtflab.grading.questions import Check, Mistake, Question
 
 ABSENT, ENDLESS, CRASHED, UNKNOWN = "no answer to judge", "does not end in time", "ends its process", "no known mistake"
 _TEXTS = {
-    ABSENT: "The cell of the answer failed, or nothing is written in it.",
+    ABSENT: "The cell of the answer failed, or is empty, or gives it another name.",
     ENDLESS: "The answer was stopped after the time that it has.",
     CRASHED: "The process in which the answer ran has ended: it called exit, ran out of memory, or crashed.",
     UNKNOWN: "The answer is wrong in a way that the catalogue of mistakes does not have.",

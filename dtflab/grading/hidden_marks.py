@@ -102,7 +102,7 @@ def _test(report: Report) -> dict[str, Any]:
     told = ["passed" if one.passed else one.message or report.next_step for one in hidden]
     output = "\n".join(f"{one.check.title}: {text}" for one, text in zip(hidden, told))
     points = {"score": _points(report, hidden=True), "max_score": sum(result.check.points for result in hidden)}
-    return {"name": grade_id(report.question), **points, "output": output}
+    return {"name": grade_id(report.question), **points, "visibility": "hidden", "output": output}
 
 
 def _judged(all_graded: Sequence[Graded], really: bool = True) -> Iterator[tuple[Graded, Report]]:

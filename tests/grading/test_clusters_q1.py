@@ -74,7 +74,10 @@ BAD = {
     "only addresses": (lambda m, g, p: with_products(m, g, p)[0], "gave a dict; expected: a dict of addresses"),
     "another machine": (changed(ps=["machine-a:1"] * 9), "is not an address on one of the machines"),
     "no workers": (changed(worker=[]), "is not a list of 0 texts"),
-    "another job": (lambda m, g, p: ({"ps": [], "workers": []}, {}), "has the jobs ps, workers; expected"),
+    "another job": (lambda m, g, p: ({"ps": [], "workers": []}, {}), "with the keys ['ps', 'workers']; expected"),
+    "a key for each task": (
+        lambda m, g, p: (with_products(m, g, p)[0], {"ps:0": ""}), "with the keys ['ps:0']; expected"
+    ),
     "no port": (lambda m, g, p: ({"ps": m, "worker": []}, {}), "is not an address on one of the machines"),
 }  # fmt: skip
 

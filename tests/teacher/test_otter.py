@@ -95,9 +95,14 @@ def test_hidden_marks_are_added_to_its_results_and_a_curious_kernel_finds_nothin
         run(tmp_path, tool("python"), *command, **seed)
     added = json.loads((tmp_path / "results.json").read_text())["tests"]
     assert added[: len(results)] == results, "what otter has written stays"
-    assert added[len(results) :] == [
-        {"name": "placement-q1-hidden", "score": 2, "max_score": 2, "output": "Seven ps tasks: passed"}
-    ]
+    (hidden,) = added[len(results) :]
+    assert hidden == {
+        "name": "placement-q1-hidden",
+        "score": 2,
+        "max_score": 2,
+        "visibility": "hidden",
+        "output": "Seven ps tasks: passed",
+    }
     assert spilled(tmp_path) == [exam / "more.py", exam / "seed"]
 
 

@@ -85,7 +85,8 @@ def _tasks(case: Case, value: Any) -> list[Task]:
     if not isinstance(jobs, dict) or not all(isinstance(addresses, list | tuple) for addresses in jobs.values()):
         raise Wrong(f"{case} gave {shown(jobs)} as its jobs; {expected}")
     if set(jobs) != {"ps", "worker"} or not set(value[1]) <= set(jobs):
-        raise Wrong(f"{case} has the jobs {', '.join(jobs)}; expected: ps and worker, in both dicts.")
+        keys = jobs if set(jobs) != {"ps", "worker"} else value[1]
+        raise Wrong(f"{case} gave a dict with the keys {shown(list(keys))}; expected: ps and worker, in both dicts.")
     return [task for job in jobs for task in _of_job(case, job, jobs[job], value[1].get(job))]
 
 

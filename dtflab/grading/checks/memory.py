@@ -228,8 +228,8 @@ def gives_up_too_early(seen: Seen) -> bool:
 
 @q1.mistake()
 def promises_too_much(seen: Seen) -> bool:
-    """The holder of the memory is not always another program. A program that needs more than the card has fails even on
-    its own; then no setting helps, only a smaller model or batch, or a larger card."""
+    """Settings were given where none can help. A program that needs more than the card has fails even on its own: only
+    a smaller model or batch helps, or a larger card. Return None there."""
     return seen.given == seen.asked != frozenset()
 
 

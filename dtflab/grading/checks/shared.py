@@ -372,8 +372,8 @@ def initializes(seen: Seen) -> bool:
 
 @q1.mistake()
 def saves_what_is_lost(seen: Seen) -> bool:
-    """Lost variables were given new values, and these are in the checkpoint, as if they had been trained. Leave it out:
-    tf.train.Saver takes a list of the variables to save."""
+    """Lost variables were given new values, and these are in the checkpoint, as if they had been trained. Leave
+    them out: tf.train.Saver takes a list of the variables to save."""
     return bool(set(seen.case.lost) & set(seen.saved or {}))
 
 
