@@ -128,8 +128,8 @@ dtflab.grade("welcome/q1")
 #
 # `tf.watch()` sees what the checks see. Which clients use the counter, and which server does each ask? Predict, then
 # run. Then leave out the `with tf.device(…)` of your counter, and run it again: which client finds a counter without a
-# value now, and why? Last, write `tf.assign(counter, counter + 1)` in your function, and run it five times: these
-# workers are not in step. Is it always 300?
+# value now, and why? Last, write `tf.assign(counter, counter + 1)` in your function, outside of the block of
+# `tf.device`, and run it five times: these workers are not in step. Is it always 300?
 
 # %%
 with tf.watch() as seen:

@@ -44,8 +44,8 @@ with tf.Graph().as_default(), tf.device(look):
 # - each **variable** goes to the `ps` task that holds the **fewest bytes** so far (to any of them if several do);
 # - every other op goes to `worker`, for example `"/job:worker/task:0"`.
 #
-# Variables come in the order in which they are made, and stay where they are put. Every shape is known. (If an op
-# already has a device, `op.device`, the library has set it, to read a variable where it is. You may keep it or not.)
+# Variables come in the order in which they are made, and stay where they are put. Their shapes are known. (If another
+# op already has a device, `op.device`, the library has set it, to read a variable where it is. You may keep it or not.)
 #
 # A function that remembers something between its calls is easiest as a *closure*: a function inside a function.
 
@@ -71,8 +71,8 @@ def balance_by_bytes(ps_tasks, worker):
 # %% [markdown]
 # ## How good is it?
 #
-# The next cell grades `balance_by_bytes`, as often as you like. Stuck? `%dtf_grade q1 --hint` in a cell of your own
-# gives a hint, a bigger one each time.
+# The next cell grades `balance_by_bytes`, as often as you like. Stuck? `%dtf_grade placement/q1 --hint` in a cell of
+# your own gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("placement/q1")

@@ -46,7 +46,7 @@ except tf.errors.ResourceExhaustedError as error:
 #
 # Write `largest_batch(step, most)`. `step(n)` runs a step with `n` examples, and raises
 # `tf.errors.ResourceExhaustedError` if they don't fit. Return the largest number of examples that fits, from 0 to
-# `most`.
+# `most`; fewer examples fit, too.
 #
 # - A step is expensive: for `most` = 1,000, run 22 steps at most, however many examples fit.
 # - A step may also fail for other reasons. Let such errors through.

@@ -42,9 +42,10 @@ with tf.Session() as sess:
 # %% [markdown]
 # ## Your task
 #
-# Write `lookup(shards, ids, block_rows)`. `shards` is a list of variables, one per `ps` task, the tasks in any order;
-# `ids` is a tensor: a list of row numbers, some perhaps twice. How many there are may be known only in a step. It
-# returns a tensor: the rows of `ids`, in their order. No more than these rows may leave the parameter servers.
+# Write `lookup(shards, ids, block_rows)`. `shards` is a list of variables, one per `ps` task, the tasks in any order:
+# `shards[0]` has block 0, wherever it is. `ids` is a tensor: a list of row numbers, some perhaps twice. How many there
+# are may be known only in a step. It returns a tensor: the rows of `ids`, in their order. No more than these rows may
+# leave the parameter servers; one that is asked for twice may be sent twice.
 
 
 # %%
