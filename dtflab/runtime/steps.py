@@ -64,7 +64,8 @@ class Counter(NamedTuple):
 class Standing(NamedTuple):
     """A node of a step that stands still. `state` is 'done', 'dead', 'ready', 'asked' or 'waits'.
 
-    `sources` are the nodes that it waits for; a receive waits for its send. It reads nothing from its `controls`.
+    `sources` are the nodes that it waits for, once for each input; a receive waits for its send. It reads nothing from
+    its `controls`.
     """
 
     name: str
@@ -297,9 +298,10 @@ def _standings(work: Iteration, loops: Mapping[str, Frames]) -> Iterator[Standin
     folded = {executor.nodes[n].name for n in executor.constants}
     for node, count in zip(executor.nodes, work.pending, strict=True):
         if not loops[node.name] and node.name not in folded:
-            sources = [f"{node.name[:-5]}/send"] if node.name.endswith("/recv") else node.sources()
+            reads = [name for name, _ in node.inputs]
+            sources = [f"{node.name[:-5]}/send"] if node.name.endswith("/recv") else reads + node.controls
             left = [name for name in sources if name not in folded]
-            controls = sorted({*left}.intersection(node.controls).difference(name for name, _ in node.inputs))
+            controls = sorted({*left}.intersection(node.controls).difference(reads))
             yield Standing(node.name, executor.device.name, "waits", max(0, count), left, controls)
 
 

@@ -62,7 +62,7 @@ def counters(
         legend, height = marks.line_legend(_samples(nodes, live is not None, meaning), width, 0, size=11)
         below = f"translate({(width - plan.width) / 2:g} {height + 8:g})"
         controls = {(one, node.name) for node in nodes for one in node.controls}
-        graph = tag("g", _lines(plan, controls), _boxes(nodes, plan, called, remarks), transform=below)
+        graph = tag("g", _lines(plan, controls, Counter(edges)), _boxes(nodes, plan, called, remarks), transform=below)
         drawing = join([legend, tag("g", graph, class_="middle")])
         rows = [[look(n.device).label, called(n.name), n.state, n.waits_for] for n in nodes]
         heads = ("device", "node", "state", "waits for")
@@ -171,11 +171,13 @@ def _box(node: Standing, r: Rect, name: str, remark: str) -> Markup:
     )
 
 
-def _lines(plan: Layout, controls: Container[tuple[str, str]]) -> Markup:
-    """A line per edge, from the awaited node to the waiting one; dashed if that reads nothing."""
+def _lines(plan: Layout, controls: Container[tuple[str, str]], inputs: Mapping[tuple[str, str], int]) -> Markup:
+    """A line from each awaited node to the waiting one, with a number for several inputs; dashed if it reads none."""
     parts = []
     for edge, points in plan.lines.items():
         head = tag("path", d=arrow_head(points[-1], points[-2], 6), class_="h")
         kind = "e c" if edge in controls else "e"
-        parts.append(tag("g", tag("path", d=line_path(points, 6), class_=kind), head))
+        (x, y), times = points[-1], inputs[edge]
+        several = tag("text", f"×{times}", x=x + 7, y=y - 5, class_="soft s11") if times > 1 else ""
+        parts.append(tag("g", tag("path", d=line_path(points, 6), class_=kind), head, several))
     return join(parts)

@@ -164,9 +164,8 @@ def _bars(bands: Bands, band: Band, looks: _Looks, single: Set[int]) -> Markup:
             y, height = number(row.y + 2), number(row.height - 4)
             bars = "".join(f"M{start} {y}h{end - start}v{height}h{start - end}z" for start, end in runs)
             parts.append(tag("path", d=bars, fill=one.colour.fill, stroke=one.colour.rim))
-        for event in row.events:
-            if id(event) in single:
-                parts.append(_bar(event, row, looks.of(event), *bands.extent(event)))
+        whole = (event for event in row.events if id(event) in single)
+        parts += [_bar(event, row, looks.of(event), *bands.extent(event)) for event in whole]
         reached = -1.0  # what lies on another one has only a frame
         for transfer in row.transfers:
             parts.append(_wait(bands, transfer, row, looks, covered=transfer.end <= reached))

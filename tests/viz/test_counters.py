@@ -95,6 +95,16 @@ def test_an_edge_that_is_order_only_is_dashed():
     assert drawn.count('class="e c"') == 2 and ">order only<" in drawn
 
 
+def test_two_inputs_from_one_node_are_a_line_with_a_number():
+    """The same number as that of the counter: 2, also of two outputs of one node."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        first, second = tf.unstack(tf.placeholder(tf.float32, [2], name="x"), name="pair")
+        with session.step_through(tf.add(first, second, name="sum")) as steps:
+            counts = {node.name: (node.sources, node.waits_for) for node in steps.nodes}
+            assert counts["sum"] == (["pair", "pair"], 2)
+            assert counters(steps.nodes).svg.count("×2") == 1
+
+
 def test_colours_are_those_of_devices(steps):
     drawn = counters(steps.nodes).svg
     assert set(re.findall(r'fill="(#\w+)"', drawn)) == {look(steps.nodes[0].device).colour.fill}
