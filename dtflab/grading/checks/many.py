@@ -44,7 +44,7 @@ from dtflab.runtime.session import Session
 
 SECONDS = 7.0  # for the processes
 LEARNED = 0.5  # of the training images, after some steps
-MANY, MOST = 150, 0.84  # after 150 steps a net knows 92% of the training images
+MANY, MOST = 200, 0.84  # steps at a rate of 0.2, after which a net knows 94% of the training images; 86% at least
 NEAR = 0.02  # how exactly a step can be undone
 FOREIGN = 0.01  # a share of other images: a single one is 3% of a batch
 PIXEL, WIDE = 4.0, 500  # a bright image and a wide net make large gradients of logits that are still small
@@ -319,10 +319,10 @@ def contained(answer: Any, random: Random) -> None:
 
 @q1.check("--hidden, --rate and --steps are obeyed, with batches of 32 training images", points=3, seconds=4)
 def obeyed(answer: Any, random: Random) -> None:
-    fewer, more, narrow, wide = random.randint(20, 30), random.randint(41, 45), random.randint(16, 22), 24
+    fewer, more, narrow, wide = random.randint(20, 30), random.randint(61, 65), random.randint(16, 22), 24
     idle = _options(random, container="idle", rate=1e-9, steps=fewer, hidden=wide)
     busy = _options(random, container="busy", rate=random.choice((0.4, 0.5)), steps=more, hidden=narrow)
-    every = [(idle, None), (busy, Nodes()), ({**busy, "container": "long", "steps": MANY}, None)]
+    every = [(idle, None), (busy, Nodes()), ({**busy, "container": "long", "steps": MANY, "rate": 0.2}, None)]
     ways = {"fast": (random.uniform(0.22, 0.28), 1, 0.0), "patient": (3e-5, 30, 0.0)}
     ways |= {"slow": (random.uniform(0.02, 0.045), 1, PIXEL), "strong": (random.uniform(4, 5), 1, PIXEL)}
     paced = []
