@@ -124,8 +124,6 @@ def test_zero_in_the_place_of_none_is_not_called_another_accumulators():
 
 
 def test_a_gradient_that_is_changed_costs_its_own_check():
-    """Its means are right: only the arrays of the workers are spoilt."""
-
     def accumulator():
         kept, step = [], 0
 

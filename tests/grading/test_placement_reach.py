@@ -95,7 +95,7 @@ def test_what_is_wrong_is_told(name):
 
 
 def test_each_wrong_prediction_gets_its_own_hint():
-    """Of two of them, the check of the one has no hint of the other."""
+    """No check has the hint of the other prediction, if both are wrong."""
     results = tf.grade(Q4, lambda h, d: answer(h, d, sent_to=list(d), updated_on=d[-1])).reports[0].results
     hints = {one.check.name: one.mistake for one in results}
     assert hints["updated"] == "updates_elsewhere" and hints["sent"] == hints["edges"] == "counts_the_ops"

@@ -219,7 +219,7 @@ def run(answer: Any, made: Sequence[Member], images: Any = None) -> Seen:
         if not isinstance(classes, Tensor):
             raise Wrong(f"A tensor of classes, whole numbers, is expected, not {shown(classes)}.")
         variables = [op for op in on.graph.get_operations() if op.type in VARIABLE_OPS]
-        containers = tuple({_text(op.get_attr("container")) for op in variables})
+        containers = tuple({op.node_def.attr["container"].s.decode() for op in variables})
         seen = Seen(made, containers=containers, names=tuple(op.name for op in variables))
         seen = _traced(on, classes, {given: fed}, seen)
         if not classes.dtype.is_integer:
@@ -256,10 +256,6 @@ def _is_weight(tensor: Tensor) -> bool:
     while op.inputs and op.type != "MatMul":
         op = op.inputs[0].op
     return op.type in VARIABLE_OPS
-
-
-def _text(name: Any) -> str:
-    return name.decode() if isinstance(name, bytes) else str(name)
 
 
 def demand_best(answer: Any, made: Sequence[Member]) -> None:
