@@ -226,15 +226,15 @@ def _demand_update(seen: Seen) -> None:
 def _demand_sent(seen: Seen) -> None:
     if list(seen.said) != list(seen.sent):
         raise Wrong(
-            f"The variable is on {label(seen.home)}; ops on {_listed(seen.devices)} read it. You say that its value is "
-            f"sent to {_listed(seen.said)}. The step sent it to {_listed(seen.sent)}.",
+            f"A variable on {label(seen.home)} is read on {_listed(seen.devices)}. You say that its value is sent to "
+            f"{_listed(seen.said)}. The step sent it to {_listed(seen.sent)}.",
             seen._replace(updated_on=seen.update_is_on),
         )
 
 
 def _listed(devices: Sequence[str]) -> str:
     times = Counter(label(device) for device in devices)
-    return ", ".join(f"{device} ({n} times)" if n > 1 else device for device, n in times.items()) or "nobody"
+    return ", ".join(f"{device} ×{n}" if n > 1 else device for device, n in times.items()) or "nobody"
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
