@@ -45,20 +45,6 @@ def doubles_past_most_twentieth(step, most):
     return good
 
 
-def remembers_steps_twentieth(step, most, known={}):  # noqa: B006
-    """Halve the range, and never run a step of the same size twice, because a step is expensive."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if middle not in known:
-            known[middle] = _fits(step, middle)
-        if known[middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
 def coarse_then_fine_twentieth(step, most):
     """Go up in strides of the square root of `most`, then one by one from the last stride that fits."""
     stride = max(1, math.isqrt(most))
@@ -73,6 +59,5 @@ def coarse_then_fine_twentieth(step, most):
 RIGHT = [fibonacci_search_twentieth]
 WRONG = {
     doubles_past_most_twentieth: "goes_beyond_most",
-    remembers_steps_twentieth: "gives_one_at_least gives_what_was_not_tried never_tries",
     coarse_then_fine_twentieth: "tries_them_all",
 }

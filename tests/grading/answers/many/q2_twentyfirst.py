@@ -58,7 +58,7 @@ def device_of_softmax_twentyfirst(results, images):
 
 RIGHT = [folded_top_one_twentyfirst]
 WRONG = {
-    most_votes_twentyfirst: "Each net votes with one class: the highest mean of the probabilities does not decide.",
-    sorted_tuples_twentyfirst: "The results are sorted by their first field, the container's name, not by accuracy.",
-    device_of_softmax_twentyfirst: "The variables of each net are outside its device, so they are not those trained.",
+    most_votes_twentyfirst: "counts_votes",
+    sorted_tuples_twentyfirst: "sorts_by_name",
+    device_of_softmax_twentyfirst: "forgets_the_device",
 }

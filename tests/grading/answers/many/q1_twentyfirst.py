@@ -15,7 +15,14 @@ def _net(images, hidden, name):
 def _options(argv):
     """Options of a command line, as a namespace."""
     parser = argparse.ArgumentParser(prog="train")
-    for name, kind in dict(server=str, device=str, container=str, hidden=int, rate=float, steps=int).items():
+    for name, kind in {
+        "server": str,
+        "device": str,
+        "container": str,
+        "hidden": int,
+        "rate": float,
+        "steps": int,
+    }.items():
         parser.add_argument(f"--{name}", type=kind, required=True)
     return parser.parse_args(argv)
 
@@ -62,9 +69,7 @@ def counted_outside_twentyfirst(argv):
             for _ in range(options.steps):
                 some_images, some_labels = digits.train.next_batch(32)
                 sess.run(train, {images: some_images, labels: some_labels})
-            return float(
-                sess.run(accuracy, {images: digits.validation.images, labels: digits.validation.labels})
-            )
+            return float(sess.run(accuracy, {images: digits.validation.images, labels: digits.validation.labels}))
 
 
 def one_graph_for_all_twentyfirst(argv):
@@ -83,9 +88,7 @@ def one_graph_for_all_twentyfirst(argv):
             for _ in range(options.steps):
                 some_images, some_labels = digits.train.next_batch(32)
                 sess.run(train, {images: some_images, labels: some_labels})
-            return float(
-                sess.run(accuracy, {images: digits.validation.images, labels: digits.validation.labels})
-            )
+            return float(sess.run(accuracy, {images: digits.validation.images, labels: digits.validation.labels}))
 
 
 def same_batch_twentyfirst(argv):
@@ -104,14 +107,12 @@ def same_batch_twentyfirst(argv):
             sess.run(tf.global_variables_initializer())
             for _ in range(options.steps):
                 sess.run(train, {images: some_images, labels: some_labels})
-            return float(
-                sess.run(accuracy, {images: digits.validation.images, labels: digits.validation.labels})
-            )
+            return float(sess.run(accuracy, {images: digits.validation.images, labels: digits.validation.labels}))
 
 
 RIGHT = [until_global_step_twentyfirst]
 WRONG = {
-    counted_outside_twentyfirst: "The global step is in the default container, so all programs on a task share it.",
-    one_graph_for_all_twentyfirst: "No graph of its own: a later call initializes the earlier nets again.",
-    same_batch_twentyfirst: "Every step trains on the same batch: a new one is never taken.",
+    counted_outside_twentyfirst: "default_container",
+    one_graph_for_all_twentyfirst: "builds_in_the_callers_graph",
+    same_batch_twentyfirst: "repeats_one_batch",
 }
