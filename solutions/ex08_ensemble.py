@@ -43,7 +43,7 @@ cluster.stop()
 #
 # Write `ensemble(results, images)`. `results` is a list of what a search has found, in no particular order: each has
 # `.container`, `.device`, `.hidden` (its width) and `.accuracy` (its share of right answers on the validation images;
-# no two have the same). `images` is a tensor, `[batch, 64]`. Return a tensor of **classes**, `[batch]`:
+# in the checks no two have the same). `images` is a tensor, `[batch, 64]`. Return a tensor of **classes**, `[batch]`:
 #
 # - only the **three** nets with the highest accuracy are asked;
 # - each computes on its own device, with the variables that are in its container there;

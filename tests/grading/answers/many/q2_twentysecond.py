@@ -31,17 +31,6 @@ def top_k_of_mean_twentysecond(results, images):
     return tf.reshape(classes, [-1])
 
 
-def argsort_as_rank_twentysecond(results, images):
-    """Ask the nets whose entry in argsort is among the last three numbers."""
-    ranks = np.argsort([result.accuracy for result in results])
-    best = [result for result, rank in zip(results, ranks) if rank >= len(results) - 3]
-    answers = []
-    for result in best:
-        with tf.container(result.container), tf.device(result.device):
-            answers.append(tf.nn.softmax(_net(images, result.hidden, result.container)))
-    return tf.argmax(tf.reduce_mean(tf.stack(answers), axis=0), axis=1)
-
-
 def only_variables_there_twentysecond(results, images):
     """Place the variables of each net on its device, as on a parameter server, and compute where the caller is."""
     answers = []
@@ -67,7 +56,6 @@ def mean_of_logits_twentysecond(results, images):
 
 RIGHT = [top_k_of_mean_twentysecond]
 WRONG = {
-    argsort_as_rank_twentysecond: "argsort gives positions, not ranks: the three nets asked are not the best ones",
-    only_variables_there_twentysecond: "only the variables are on the nets' devices; the computing is not",
-    mean_of_logits_twentysecond: "the mean is that of the logits, not of the probabilities",
+    only_variables_there_twentysecond: "computes_in_one_place",
+    mean_of_logits_twentysecond: "adds_logits",
 }

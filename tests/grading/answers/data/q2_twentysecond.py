@@ -93,7 +93,7 @@ def surplus_for_next_step_twentysecond():
 
 RIGHT = [sorted_out_at_take_twentysecond]
 WRONG = {
-    first_array_is_the_sum_twentysecond: "the first worker's array is changed by the gradients that follow",
-    step_of_the_workers_twentysecond: "a gradient of a later step moves the accumulator's own count by more than one",
-    surplus_for_next_step_twentysecond: "only the required gradients are averaged, and the others stay for later",
+    first_array_is_the_sum_twentysecond: "writes_into_gradients",
+    step_of_the_workers_twentysecond: "follows_the_newest",
+    surplus_for_next_step_twentysecond: "keeps_the_rest",
 }
