@@ -2,8 +2,6 @@
 
 import heapq
 
-import numpy as np
-
 import dtflab as tf
 
 
