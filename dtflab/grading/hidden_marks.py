@@ -99,10 +99,9 @@ def _different(one: Graded, report: Report, theirs: float | None, grader: str) -
 
 def _test(report: Report) -> dict[str, Any]:
     hidden = [result for result in report.results if result.check.hidden]
-    told = ["passed" if one.passed else one.message or report.next_step for one in hidden]
-    output = "\n".join(f"{one.check.title}: {text}" for one, text in zip(hidden, told))
+    told = (f"{one.check.title}: {'passed' if one.passed else one.message or report.next_step}" for one in hidden)
     points = {"score": _points(report, hidden=True), "max_score": sum(result.check.points for result in hidden)}
-    return {"name": grade_id(report.question), **points, "visibility": "hidden", "output": output}
+    return {"name": grade_id(report.question), **points, "visibility": "hidden", "output": "\n".join(told)}
 
 
 def _judged(all_graded: Sequence[Graded], really: bool = True) -> Iterator[tuple[Graded, Report]]:

@@ -56,14 +56,21 @@ def _parts(function: FunctionType, known: set[str]) -> Iterator[tuple[str, str]]
             yield name, f"import {value.__name__} as {name}"
         elif isinstance(value, FunctionType) and value.__globals__ is function.__globals__:
             yield from _parts(value, known)
-        elif isinstance(value, str | int | float | bool | list | tuple | dict):
-            yield name, f"{name} = {value!r}"
         else:
-            yield name, f"from {value.__module__} import {value.__name__} as {name}"
+            yield name, f"{name} = {_expression(value)}"
     try:
         yield function.__name__, textwrap.dedent(inspect.getsource(function))
     except OSError:
         raise Wrong(f"The source of {function.__name__} can't be read: run its cell again.") from None
+
+
+def _expression(value: Any) -> str:
+    """A plain value as a program has it. A type or a function, perhaps in a list, is found in its module."""
+    if isinstance(value, dict | list | tuple):
+        parts = value.items() if isinstance(value, dict) else value
+        return f"{type(value).__name__}([{', '.join(map(_expression, parts))}])"
+    name = getattr(value, "__qualname__", "")
+    return f"__import__({value.__module__!r}, fromlist=['_']).{name}" if name else repr(value)
 
 
 def _names(code: CodeType) -> Iterator[str]:

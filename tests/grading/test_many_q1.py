@@ -18,6 +18,7 @@ pytestmark = pytest.mark.processes
 
 Q1 = "many/q1"
 WIDTH = 10
+KINDS = {"text": (str, [int]), "none": None}
 
 
 def net(images, hidden, name):
@@ -133,7 +134,7 @@ def test_the_batch_is_seen_though_nothing_is_fed():
 
 
 def shown(argv):
-    return [number * WIDTH for number in lengths(argv)]
+    return [KINDS["text"][1][0](number * WIDTH) for number in lengths(argv)]
 
 
 def lengths(argv):
