@@ -244,13 +244,12 @@ def _traced(on: Stage, classes: Tensor, feed: Any, seen: Seen) -> Seen:
     except errors.FailedPreconditionError as error:
         message = f"A variable is not there: {str(error.message).splitlines()[0]}"
         raise Wrong(message, seen._replace(uninitialized=True)) from None
-    products = (op for op in on.graph.get_operations() if op.type == "MatMul")
-    names = {op.name for op in products if any(map(_is_weight, op.inputs))}
+    names = {op.name for op in on.graph.get_operations() if op.type == "MatMul" and any(map(_is_own, op.inputs))}
     where = [node.device for graph in trace.partition_graphs for node in graph.node if node.name in names]
     return seen._replace(classes=value, devices=tuple(sorted(set(where))))
 
 
-def _is_weight(tensor: Tensor) -> bool:
+def _is_own(tensor: Tensor) -> bool:
     """Whether a factor is a variable, perhaps in another shape. (A mean of three nets may be a product, too.)"""
     op = tensor.op
     while op.inputs and op.type != "MatMul":
