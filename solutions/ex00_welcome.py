@@ -82,7 +82,8 @@ print(count(lambda counter: tf.assign_add(counter, 1, use_locking=True)))
 # - it starts a cluster with one ps task and `workers` worker tasks, and stops it at the end
 #   (`with tf.Cluster(…) as cluster:`);
 # - one counter is on the ps task, and begins with 0. One client runs its initializer, before any worker adds. Which one
-#   is up to you: the program that calls `cluster.run`, before the call, or a worker for which the others wait;
+#   is up to you: the program that calls `cluster.run`, before the call, or a worker for which the others wait (and
+#   which may be ahead of them then);
 # - each worker adds 1 to it, in `steps` runs of a session, all workers at the same time, with an op that can't lose an
 #   addition. `cluster.run(work)` calls `work(client)` for each of them, as in lesson 00: each call begins with an empty
 #   graph, and builds the counter in it. `client.index` is the number of the worker;

@@ -148,8 +148,8 @@ def coroutine_twentyfourth():
 
 RIGHT = [object_with_sum_twentyfourth, coroutine_twentyfourth]
 WRONG = {
-    sums_in_the_first_twentyfourth: "`total += gradient` changes the array that the first worker has pushed",
-    later_ones_wait_twentyfourth: "gradients of a later step are held back until that step, and not in the next mean",
-    shared_state_twentyfourth: "two accumulators that are in use at the same time mix their gradients and steps",
-    forgets_too_few_twentyfourth: "a take() that finds too few returns None, but forgets what was kept",
+    sums_in_the_first_twentyfourth: "writes_into_gradients",
+    later_ones_wait_twentyfourth: "keeps_the_future_for_its_step",
+    shared_state_twentyfourth: "shared_state",
+    forgets_too_few_twentyfourth: "loses_when_too_few",
 }

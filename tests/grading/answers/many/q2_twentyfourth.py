@@ -89,8 +89,8 @@ def places_in_order_twentyfourth(results, images):
 
 RIGHT = [heap_and_sum_twentyfourth, places_in_order_twentyfourth]
 WRONG = {
-    majority_twentyfourth: "counts votes: two nets that are barely sure outvote one that is sure, the mean does not",
-    better_half_twentyfourth: "asks half of the nets: three only if there are six or seven",
-    column_of_classes_twentyfourth: "the result of top_k has the shape [batch, 1], not [batch]",
-    only_variables_there_twentyfourth: "only the variables are on the net's device; it computes on the default one",
+    majority_twentyfourth: "counts_votes",
+    better_half_twentyfourth: "takes_two_or_four",
+    column_of_classes_twentyfourth: "",
+    only_variables_there_twentyfourth: "computes_in_one_place",
 }

@@ -132,8 +132,8 @@ def asks_until_ready_twentyfourth(workers, steps):
 
 RIGHT = [event_of_worker_zero_twentyfourth, asks_until_ready_twentyfourth]
 WRONG = {
-    python_lock_twentyfourth: "adds with `assign`, which can lose additions; a Python lock makes the workers take turns",
-    until_the_total_twentyfourth: "the workers stop at a common total: none counts its own steps, and two may pass it",
-    counter_for_each_twentyfourth: "as many counters as workers, where all should add to the same one",
-    all_steps_at_once_twentyfourth: "each worker adds `steps` in one run, in place of 1 in each of `steps` runs",
+    python_lock_twentyfourth: "adds_in_several_ops",
+    until_the_total_twentyfourth: "",
+    counter_for_each_twentyfourth: "has_several_counters",
+    all_steps_at_once_twentyfourth: "adds_in_one_go",
 }

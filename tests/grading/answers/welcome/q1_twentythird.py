@@ -111,11 +111,7 @@ def one_server_for_all_twentythird(workers, steps):
 
 RIGHT = [last_one_first_twentythird]
 WRONG = {
-    lock_in_python_twentythird: "each step still reads, adds and writes by several ops (`tf.assign`), which can lose "
-    "an addition; only a lock in Python, which programs on other machines don't have, keeps the workers apart, and "
-    "they take turns instead of adding at the same time",
-    until_the_total_twentythird: "a worker adds until it sees the total instead of `steps` times: the others each add "
-    "once more after the total is reached, so the value is up to workers - 1 too high",
-    one_server_for_all_twentythird: "every worker's session asks the server of `cluster.target`; a client should open "
-    "its session with its own server, `client.target`",
+    lock_in_python_twentythird: "adds_in_several_ops",
+    until_the_total_twentythird: "",
+    one_server_for_all_twentythird: "asks_one_server",
 }

@@ -99,28 +99,6 @@ def lock_in_python_twentyfifth(workers, steps):
             return sess.run(counter)
 
 
-def event_after_loop_twentyfifth(workers, steps):
-    """Let worker 0 initialize, and tell the others so only when worker 0 has done its own steps."""
-    ready = threading.Event()
-
-    def work(client):
-        counter = _counter_on_ps()
-        add = tf.assign_add(counter, 1, use_locking=True)
-        with tf.Session(client.target) as sess:
-            if client.index == 0:
-                sess.run(counter.initializer)
-            else:
-                ready.wait()
-            for _ in range(steps):
-                sess.run(add)
-        ready.set()
-
-    with tf.Cluster(ps=1, worker=workers) as cluster:
-        cluster.run(work)
-        with tf.Graph().as_default(), tf.Session(cluster.target) as sess:
-            return sess.run(_counter_on_ps())
-
-
 def chief_reads_at_its_end_twentyfifth(workers, steps):
     """Let worker 0 initialize, and take the value that it reads when its own loop is over."""
     ready = threading.Event()
@@ -146,10 +124,7 @@ def chief_reads_at_its_end_twentyfifth(workers, steps):
 
 RIGHT = [barrier_and_polling_twentyfifth, negative_subtraction_twentyfifth]
 WRONG = {
-    counter_each_twentyfifth: "each worker has a counter of its own: there is no one counter that all of them change",
-    lock_in_python_twentyfifth: "the op can lose additions; only a lock of this Python process keeps them apart, "
-    "so that they don't add at the same time either",
-    event_after_loop_twentyfifth: "the others wait until worker 0 has done all its steps, not only its initializer, so "
-    "not all workers add at the same time",
-    chief_reads_at_its_end_twentyfifth: "the value is read when worker 0 has ended, while others may still be adding",
+    counter_each_twentyfifth: "has_several_counters",
+    lock_in_python_twentyfifth: "adds_in_several_ops",
+    chief_reads_at_its_end_twentyfifth: "reads_too_early",
 }
