@@ -87,7 +87,7 @@ def one_number_twentysixth():
 
 RIGHT = [rounds_twentysixth]
 WRONG = {
-    filed_by_step_twentysixth: "a gradient of a later step waits for that step and is missing in this one's mean",
-    counts_each_take_twentysixth: "a take that returns None counts a step, too, so fresh gradients look stale",
-    one_number_twentysixth: "np.mean without an axis makes one number of all the elements of all the gradients",
+    filed_by_step_twentysixth: "keeps_the_future_for_its_step",
+    counts_each_take_twentysixth: "counts_every_take",
+    one_number_twentysixth: "gives_one_number",
 }
