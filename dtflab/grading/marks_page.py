@@ -79,7 +79,7 @@ def _class(one: Class, number: int, numbered: Sequence[tuple[int, Graded]]) -> I
     yield _histogram(one)
     if one.judged:
         yield tag("h3", "Points lost, by check")
-        yield tag("p", "Counted of the answers that the check judged. “Not judged”: they hang, end, or are missing.")
+        yield tag("p", "Counted of the answers that the check judged. “Not judged”: they hang, exit, or are missing.")
         yield _lost(one)
     if made := one.made():
         yield tag("h3", "The commonest mistakes")

@@ -101,7 +101,7 @@ def _equal(one: Any, two: Any) -> bool:
 
 
 def demand_rule(answer: Any, calls: Calls, unchanged: bool = False) -> None:
-    """Wrong unless each take gives what the library's accumulator gives, and perhaps the gradients are as they were."""
+    """Wrong unless each take gives what the library's accumulator gives, and leaves gradients `unchanged` if asked."""
     given = [call._replace(gradient=call.gradient.copy()) if isinstance(call, Push) else call for call in calls]
     with watch() as watched:
         made = answer()
